@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* hoop: collective communication in C.
+ *
+ * A communicator joins n ranks (processes, or threads of one process). Every rank calls the same
+ * collectives in the same order; the library moves and combines the data. Ranks differ only in the
+ * number that hoop_comm_rank returns.
+ *
+ * Every call that can fail returns enum hoop_status: 0 is success, an error is negative, and
+ * hoop_last_error then tells the cause, the object and the cure. The library never prints to stdout,
+ * exits, aborts or installs signal handlers, and reads the environment only while a communicator is made.
+ *
+ *     struct hoop_comm *comm;
+ *     if (hoop_comm_init_env(&comm) != HOOP_OK) { fputs(hoop_last_error(NULL), stderr); return 1; }
+ *     hoop_all_reduce(x, x, count, HOOP_F32, HOOP_SUM, comm, NULL);
+ *     hoop_comm_destroy(comm);
+ */
+#ifndef HOOP_H
+#define HOOP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define HOOP_API __attribute__((visibility("default")))
+#else
+#define HOOP_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HOOP_VERSION_MAJOR 0
+#define HOOP_VERSION_MINOR 1
+#define HOOP_VERSION_PATCH 0
+
+/* Results of calls. Values are never renumbered.
+ * OK and AGAIN are not errors; AGAIN is returned only by the extenders' interfaces (hoop/transport.h)
+ * and hoop_stream_query. */
+enum hoop_status {
+    HOOP_OK = 0,
+    HOOP_AGAIN = 1,             /* nothing happened yet; call again */
+    HOOP_ERR_ARG = -1,          /* an argument is wrong; the call had no effect */
+    HOOP_ERR_MISMATCH = -2,     /* ranks made different calls; the communicator is dead */
+    HOOP_ERR_PEER = -3,         /* another rank died or left; the communicator is dead */
+    HOOP_ERR_TIMEOUT = -4,      /* a deadline passed; the communicator is dead */
+    HOOP_ERR_ABORTED = -5,      /* hoop_comm_abort was called on some rank */
+    HOOP_ERR_MEMORY = -6,       /* no memory, or a limit of the machine was reached */
+    HOOP_ERR_SYSTEM = -7,       /* a system call failed */
+    HOOP_ERR_SETUP = -8,        /* the launcher's environment or the rendezvous is wrong */
+    HOOP_ERR_UNSUPPORTED = -9,  /* this build or machine cannot do it */
+    HOOP_ERR_INTERNAL = -10     /* a bug in the library */
+};
+
+/* Element types; the list with sizes and names is lib/dtype/types.def. */
+enum hoop_type { HOOP_F32, HOOP_F64, HOOP_I32, HOOP_I64, HOOP_U8, HOOP_BF16, HOOP_F16, HOOP_TYPES };
+
+/* Reduction operators; the list is lib/dtype/ops.def.
+ *
+ * Integers wrap modulo 2^bits; HOOP_AVG of integers divides the wrapped sum, rounding toward zero.
+ * f16 and bf16 are summed in f32 over all ranks and rounded once at the end (to nearest, ties to even).
+ * HOOP_MIN and HOOP_MAX return NaN if any input is NaN; -0 is less than +0.
+ * HOOP_AVG is the sum divided by the number of ranks. */
+enum hoop_op { HOOP_SUM, HOOP_PROD, HOOP_MIN, HOOP_MAX, HOOP_AVG, HOOP_OPS };
+
+struct hoop_comm;
+struct hoop_stream;
+typedef struct hoop_stream hoop_stream;
+
+/* Where and how the ranks of one communicator meet. Treat it as a secret: it holds the 256-bit key. */
+struct hoop_unique_id {
+    unsigned char bytes[128];
+};
+
+#define HOOP_UNIQUE_ID_TEXT 256 /* bytes that the text form needs, with its final NUL */
+
+/* Version of the library that runs, as major * 10000 + minor * 100 + patch.
+ * Blocking: never.   Threads: any.   Errors: none. */
+HOOP_API int hoop_version(void);
+
+/* One sentence for a status, in static storage; unknown values give "unknown status".
+ * Blocking: never.   Threads: any.   Errors: none. */
+HOOP_API const char *hoop_strerror(enum hoop_status status);
+
+/* The cause of the last error: which rank, link, file or value, and what to do.
+ *
+ * comm    the communicator's first error (the cause; later ones only follow from it), or NULL: the last
+ *         error of the calling thread. "" if there was none. The text stays valid until the next call on
+ *         the communicator (NULL: of the thread).
+ * Blocking: never.   Threads: any.   Errors: none. */
+HOOP_API const char *hoop_last_error(const struct hoop_comm *comm);
+
+/* Make a unique id and start answering the ranks that will join with it.
+ *
+ * A helper thread of this process serves the rendezvous until all ranks have joined or been refused, so
+ * the process must live until then. Address: setting HOOP_ADDRESS (default 127.0.0.1), a free port.
+ * Blocking: no longer than a socket takes to open.   Threads: any.
+ * Errors: HOOP_ERR_SYSTEM (the address cannot be bound), HOOP_ERR_SETUP (bad setting), HOOP_ERR_MEMORY. */
+HOOP_API enum hoop_status hoop_unique_id_create(struct hoop_unique_id *id);
+
+/* Read the text form back (from a file or an environment variable).
+ * Blocking: never.   Threads: any.   Errors: HOOP_ERR_ARG (says which part is wrong; *id is unchanged). */
+HOOP_API enum hoop_status hoop_unique_id_parse(struct hoop_unique_id *id, const char *text);
+
+/* Write the text form: version, address, port, secret, nonce and checksum, one word of printable ASCII.
+ *
+ * text, size   where to, at least HOOP_UNIQUE_ID_TEXT bytes.
+ * Blocking: never.   Threads: any.   Errors: HOOP_ERR_ARG (size too small, or id not a valid one). */
+HOOP_API enum hoop_status hoop_unique_id_print(const struct hoop_unique_id *id, char *text, size_t size);
+
+/* Join a communicator of n ranks as one of them.
+ *
+ * comm         receives the communicator on success and is unchanged on failure.
+ * ranks        its size, 1 or more; equal on all ranks.
+ * id           from hoop_unique_id_create on one process, carried to all by any means; used for one
+ *              communicator only. NULL is allowed for ranks == 1, which needs no meeting and opens no socket.
+ * rank         0 … ranks - 1, different on every rank.
+ * Blocking: until all ranks have joined, at most HOOP_INIT_TIMEOUT (60 s).   Threads: any.
+ * Errors: HOOP_ERR_ARG, HOOP_ERR_SETUP (refused: duplicate rank, other size, version, settings or secret, id
+ * used), HOOP_ERR_TIMEOUT (names the missing ranks), HOOP_ERR_PEER, HOOP_ERR_MEMORY, HOOP_ERR_SYSTEM. All
+ * ranks get the same verdict. */
+HOOP_API enum hoop_status hoop_comm_init_rank(struct hoop_comm **comm, int ranks, const struct hoop_unique_id *id, int rank);
+
+/* Join as the launcher's environment says: hooprun's HOOP_RANK, HOOP_SIZE, HOOP_ID; other launchers are
+ * recognised by lib/boot/launchers.def. With none of them the process is rank 0 of 1.
+ * Blocking, threads, errors: as hoop_comm_init_rank; a partly set group of variables is HOOP_ERR_SETUP and
+ * names the missing one. */
+HOOP_API enum hoop_status hoop_comm_init_env(struct hoop_comm **comm);
+
+/* Make the communicators of n ranks that are threads of this process.
+ *
+ * comms        array of ranks entries; entry r receives rank r's communicator. Each is then used by one
+ *              thread at a time, and the ranks' calls must be able to run at the same time.
+ * Blocking: until all are made.   Threads: any.   Errors: as hoop_comm_init_rank; on failure none is made. */
+HOOP_API enum hoop_status hoop_comm_init_all(struct hoop_comm **comms, int ranks);
+
+/* Wait until every rank has finished its calls on the communicator and calls this too; then part in peace.
+ * After it only hoop_comm_destroy, _rank, _size, _async_error and hoop_last_error are legal.
+ * Reports an error that this rank has not seen yet (a mismatch found by others after its call returned).
+ * Blocking: until all ranks call it, with the bounds of a collective.   Threads: one call at a time per communicator.
+ * Errors: as a collective. */
+HOOP_API enum hoop_status hoop_comm_finalize(struct hoop_comm *comm);
+
+/* Free a communicator. Finalizes it first if it is healthy and was not finalized. NULL is allowed.
+ * Buffers of hoop_mem_alloc on it must have been freed; those that were not are freed here.
+ * Blocking: as finalize; at once on a dead communicator.   Threads: no other call may be running on it.
+ * Errors: those of finalize; the memory is freed in any case. */
+HOOP_API enum hoop_status hoop_comm_destroy(struct hoop_comm *comm);
+
+/* Make every rank's running and later calls on the communicator return HOOP_ERR_ABORTED. Idempotent; legal in
+ * any state. The communicator still has to be destroyed.
+ * Blocking: never (returns within 100 ms).   Threads: any, also while another thread is in a call.
+ * Errors: HOOP_ERR_ARG (comm is NULL). */
+HOOP_API enum hoop_status hoop_comm_abort(struct hoop_comm *comm);
+
+/* The communicator's state: HOOP_OK, or the first error, also one that no call of this rank has returned yet.
+ * Blocking: never.   Threads: any.   Errors: the value itself. */
+HOOP_API enum hoop_status hoop_comm_async_error(const struct hoop_comm *comm);
+
+/* This rank's number, 0 … size - 1.   Blocking: never.   Threads: any.   Errors: -1 if comm is NULL. */
+HOOP_API int hoop_comm_rank(const struct hoop_comm *comm);
+
+/* The number of ranks.   Blocking: never.   Threads: any.   Errors: -1 if comm is NULL. */
+HOOP_API int hoop_comm_size(const struct hoop_comm *comm);
+
+/* All-reduce: combine every rank's vector with op; every rank receives the result.
+ *
+ * send, recv   count elements of type. recv == send: in place; any other overlap: HOOP_ERR_ARG. Any alignment.
+ *              May be NULL if count is 0.
+ * count        elements, 0 … SIZE_MAX / element size.
+ * stream       NULL: the call returns with the result. Else the call returns at once and runs in stream order;
+ *              the buffers belong to the library until then.
+ * Equal on all ranks: count, type, op, in place or not. A difference is HOOP_ERR_MISMATCH on every rank, before
+ * data is used; hoop_last_error shows both calls.
+ * Blocking: as stream says; a dead peer ends it in bounded time.   Threads: one call at a time per communicator.
+ * Memory: buffers of hoop_mem_alloc are read by peers in place, others through a copy.
+ * Errors: HOOP_ERR_ARG (nothing happened), HOOP_ERR_MISMATCH, HOOP_ERR_PEER (hoop_last_error names the rank),
+ * HOOP_ERR_TIMEOUT, HOOP_ERR_ABORTED, HOOP_ERR_MEMORY. */
+HOOP_API enum hoop_status hoop_all_reduce(const void *send, void *recv, size_t count, enum hoop_type type, enum hoop_op op,
+                                          struct hoop_comm *comm, hoop_stream *stream);
+
+/* Reduce: as all-reduce, but only rank root receives the result.
+ *
+ * recv         count elements on the root; ignored (may be NULL) on others.
+ * root         0 … size - 1, equal on all ranks. In place on the root (recv == send) need not be told to the others.
+ * Blocking, threads, memory, errors: as hoop_all_reduce. */
+HOOP_API enum hoop_status hoop_reduce(const void *send, void *recv, size_t count, enum hoop_type type, enum hoop_op op,
+                                      int root, struct hoop_comm *comm, hoop_stream *stream);
+
+/* Broadcast: rank root's send vector is copied to every rank's recv.
+ *
+ * send         count elements on the root; ignored (may be NULL) on others.
+ * recv         count elements on every rank; on the root it may equal send, and then nothing is copied there.
+ * root         equal on all ranks.
+ * Blocking, threads, memory, errors: as hoop_all_reduce. */
+HOOP_API enum hoop_status hoop_broadcast(const void *send, void *recv, size_t count, enum hoop_type type, int root,
+                                         struct hoop_comm *comm, hoop_stream *stream);
+
+/* All-gather: every rank receives the ranks' vectors one after the other, in rank order.
+ *
+ * send         count elements.
+ * recv         size × count elements. In place: send == recv + rank × count elements.
+ * Equal on all ranks: count, type, in place or not.
+ * Blocking, threads, memory, errors: as hoop_all_reduce. */
+HOOP_API enum hoop_status hoop_all_gather(const void *send, void *recv, size_t count, enum hoop_type type,
+                                          struct hoop_comm *comm, hoop_stream *stream);
+
+/* Reduce-scatter: the combined vector is cut into size blocks; rank r receives block r.
+ *
+ * send         size × count elements.
+ * recv         count elements. In place: recv == send + rank × count elements.
+ * Equal on all ranks: count, type, op, in place or not.
+ * Blocking, threads, memory, errors: as hoop_all_reduce. */
+HOOP_API enum hoop_status hoop_reduce_scatter(const void *send, void *recv, size_t count, enum hoop_type type,
+                                              enum hoop_op op, struct hoop_comm *comm, hoop_stream *stream);
+
+/* Barrier: no rank leaves before all have entered.
+ * Blocking, threads, errors: as hoop_all_reduce. */
+HOOP_API enum hoop_status hoop_barrier(struct hoop_comm *comm, hoop_stream *stream);
+
+/* Allocate memory that the communicator's peers on this host can read in place: no copy is needed to send it.
+ *
+ * comm         whose ranks shall share it; used as ordinary memory by anyone in this process.
+ * buffer       receives the address, aligned to 4096 bytes, zero-filled.
+ * bytes        1 or more.
+ * Not collective: each rank allocates as it likes.
+ * Blocking: no longer than the kernel takes to hand out the pages.   Threads: any.
+ * Errors: HOOP_ERR_ARG, HOOP_ERR_MEMORY (says what was asked for and what is left). */
+HOOP_API enum hoop_status hoop_mem_alloc(struct hoop_comm *comm, void **buffer, size_t bytes);
+
+/* Give memory of hoop_mem_alloc back. No call that uses it may be running. NULL is allowed.
+ * Blocking: as alloc.   Threads: any.   Errors: HOOP_ERR_ARG (not such a buffer of this communicator; nothing happened). */
+HOOP_API enum hoop_status hoop_mem_free(struct hoop_comm *comm, void *buffer);
+
+/* Make a host stream: a helper thread that runs the calls given to it, one after the other.
+ * Blocking: never.   Threads: any.   Errors: HOOP_ERR_MEMORY, HOOP_ERR_SYSTEM (no thread). */
+HOOP_API enum hoop_status hoop_stream_create(hoop_stream **stream);
+
+/* Wait for the stream's calls, then free it. NULL is allowed.
+ * Blocking: until they are done.   Threads: no other call on the stream may run.   Errors: as synchronize. */
+HOOP_API enum hoop_status hoop_stream_destroy(hoop_stream *stream);
+
+/* Wait until all calls given to the stream so far are done.
+ * Blocking: until then, with the bounds of those calls.   Threads: any.
+ * Errors: the first error of the calls since the last synchronize; calls after a failed one still run (and fail by themselves). */
+HOOP_API enum hoop_status hoop_stream_synchronize(hoop_stream *stream);
+
+/* HOOP_OK if all calls given to the stream are done, else HOOP_AGAIN.
+ * Blocking: never.   Threads: any.   Errors: none: failures are reported by synchronize. */
+HOOP_API enum hoop_status hoop_stream_query(hoop_stream *stream);
+
+/* Figures of a communicator since it was made. Set size to sizeof(struct hoop_stats) before the call. */
+struct hoop_stats {
+    size_t size;             /* of this struct, for later growth */
+    uint64_t calls;          /* collectives finished */
+    uint64_t bytes;          /* bytes of their vectors */
+    uint64_t plans_built;    /* plan cache misses */
+    uint64_t sleeps;         /* times a wait went to sleep in the kernel */
+    char last_plan[64];      /* algorithm and shape of the last call, such as "ring/shm/1ch/4sl" */
+};
+
+/* Read the figures.   Blocking: never.   Threads: as a collective.   Errors: HOOP_ERR_ARG. */
+HOOP_API enum hoop_status hoop_stats(const struct hoop_comm *comm, struct hoop_stats *stats);
+
+/* Bytes of one element; 0 for a value that is not a type.   Blocking: never.   Threads: any.   Errors: none. */
+HOOP_API size_t hoop_type_size(enum hoop_type type);
+
+/* Short name as the tools print it ("float32", "sum"); "?" for a value that is none.
+ * Blocking: never.   Threads: any.   Errors: none. */
+HOOP_API const char *hoop_type_name(enum hoop_type type);
+HOOP_API const char *hoop_op_name(enum hoop_op op);
+
+/* One entry of the table of settings: environment variable HOOP_<name>. */
+struct hoop_setting {
+    const char *name, *value, *unit, *help; /* value: the one in force for this process, as text */
+    const char *origin;                     /* "default" or "environment" */
+};
+
+/* Entry i of the settings table, read from the environment now; false past the end.
+ * The texts stay valid until the next call of the thread.   Blocking: never.   Threads: any.   Errors: none. */
+HOOP_API int hoop_setting_get(int i, struct hoop_setting *setting);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Plans: what an algorithm returns, and what can be done with it.
+ *
+ * An algorithm is a pure function: problem in, plan out. A plan is one rank's part of a collective: lanes of
+ * steps on symbolic chunks. It knows no pointer, byte count, element type or wire.
+ *
+ * Lane    an in-order program; the lanes of a rank run side by side.
+ * Chunk   part of a buffer on a grid of G chunks. The grid spans the collective's whole vector: all ranks'
+ *         blocks for all_gather and reduce_scatter, else the one vector. IN and OUT use the same chunk numbers
+ *         (a rank's IN of all_gather, and its OUT of reduce_scatter, hold the chunks of its own block only);
+ *         TMP has chunk numbers of its own, and TMP chunk t is as large as the largest chunk of the grid.
+ * Match   the k-th send on (source, destination, lane) meets the k-th receive there. No tags.
+ * Slice   slice s is the s-th part of every chunk; each lane runs its whole program once for slice 0, then for
+ *         slice 1, and so on. TMP is reused from slice to slice.
+ *
+ * Chunk i of G over N elements begins at element i * (N div G) + min(i, N mod G); for all_gather and
+ * reduce_scatter the blocks are equal and each block is cut that way. Slices cut a chunk by the same rule.
+ */
+#ifndef HOOP_PLAN_H
+#define HOOP_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "hoop.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum hoop_coll {
+    HOOP_ALL_REDUCE,
+    HOOP_REDUCE,
+    HOOP_BROADCAST,
+    HOOP_ALL_GATHER,
+    HOOP_REDUCE_SCATTER,
+    HOOP_BARRIER,
+    HOOP_COLLS
+};
+
+enum hoop_buffer { HOOP_IN, HOOP_OUT, HOOP_TMP };
+
+/* Steps an author writes: the first six. HOOP_STEP_AFTER orders lanes. The rest is made by the fuse pass. */
+enum hoop_step_kind {
+    HOOP_STEP_COPY,        /* to = from */
+    HOOP_STEP_REDUCE,      /* to = from op to */
+    HOOP_STEP_SEND,        /* from -> peer */
+    HOOP_STEP_RECV,        /* to = received */
+    HOOP_STEP_RECV_REDUCE, /* to = received op from */
+    HOOP_STEP_AFTER,       /* wait until lane `peer` has done step `to` of the same slice */
+    HOOP_STEP_KINDS
+};
+
+/* Flags of a step. */
+enum {
+    HOOP_STEP_STAGED = 1,   /* SEND: copy the data out at once instead of lending the buffer to the peer */
+    HOOP_STEP_FORWARD = 2,  /* RECV, RECV_REDUCE: the next step is a SEND of the same chunk; both are done in one pass (fuse) */
+    HOOP_STEP_NO_STORE = 4  /* with FORWARD: `to` is overwritten before it is read again, so it is not stored (fuse) */
+};
+
+struct hoop_step {
+    uint8_t kind;        /* enum hoop_step_kind */
+    uint8_t to_buffer;   /* enum hoop_buffer */
+    uint8_t from_buffer;
+    uint8_t flags;
+    int32_t peer;        /* rank; for AFTER the lane */
+    uint32_t to, from;   /* chunk numbers; for AFTER `to` is the step's index in its lane as the author counted it */
+};
+
+struct hoop_lane_plan {
+    uint32_t steps;             /* number of steps */
+    struct hoop_step *step;
+};
+
+/* What a plan is made for. Equal on all ranks but for `rank`. */
+struct hoop_problem {
+    enum hoop_coll coll;
+    int ranks, rank;
+    int root;        /* reduce, broadcast: authors see 0 here, since rooted plans are written for root 0 and relabelled */
+    bool in_place;   /* OUT is IN (all_gather: IN is this rank's block of OUT; reduce_scatter: the reverse; rooted: as on the root) */
+    int channels;    /* copies of the program side by side, each on its own part of every chunk; 1 … HOOP_MAX_CHANNELS */
+};
+
+enum { HOOP_MAX_CHANNELS = 16, HOOP_MAX_LANES = 64 };
+
+/* A finished plan of one rank. Owned by whoever built it; freed by hoop_plan_free. Read-only once built. */
+struct hoop_plan {
+    const struct hoop_algo *algo;
+    struct hoop_problem problem; /* with the true root */
+    uint32_t grid;               /* G, all channels together */
+    uint32_t tmp;                /* TMP chunks */
+    uint32_t lanes;
+    struct hoop_lane_plan lane[]; /* lanes entries */
+};
+
+/* What the algorithm promises, per rank (the largest over ranks), for a vector of grid chunks all of size 1/G.
+ * The checker compares it with the plan. Sizes are parts of the collective's whole vector. */
+struct hoop_cost {
+    double messages;   /* most messages sent by one rank */
+    double volume;     /* most data sent by one rank, in vectors */
+    double reduced;    /* most data reduced by one rank, in vectors */
+    double depth;      /* longest chain of dependent messages */
+};
+
+struct hoop_builder;
+struct hoop_lane;
+
+/* An algorithm: one file of lib/algo, one line of lib/algo/algos.def. */
+struct hoop_algo {
+    const char *name;
+    /* May this algorithm solve the problem? Looks at coll, ranks and in_place only. */
+    bool (*applicable)(const struct hoop_problem *problem);
+    /* The formulas of the file's head. */
+    struct hoop_cost (*cost)(const struct hoop_problem *problem);
+    /* Write the plan of problem->rank. Pure: same problem, same plan. Returns hoop_builder_status. */
+    enum hoop_status (*plan)(struct hoop_builder *builder, const struct hoop_problem *problem);
+};
+
+/* ---- writing a plan: builder calls keep the first error and do nothing after it ---- */
+
+/* A new lane. All ranks number their lanes alike: lane l of one rank talks to lane l of others. */
+HOOP_API struct hoop_lane *hoop_lane(struct hoop_builder *builder);
+/* Set the grid, before the first step: chunks of the whole vector (all_gather, reduce_scatter: a multiple of ranks). */
+HOOP_API void hoop_grid(struct hoop_builder *builder, int chunks);
+/* to = from. */
+HOOP_API void hoop_copy(struct hoop_lane *lane, enum hoop_buffer to, int to_chunk, enum hoop_buffer from, int from_chunk);
+/* to = from op to. */
+HOOP_API void hoop_combine(struct hoop_lane *lane, enum hoop_buffer to, int to_chunk, enum hoop_buffer from, int from_chunk);
+/* Send a chunk; the peer may read it from the buffer until it says so, so a later step that overwrites it waits. */
+HOOP_API void hoop_send(struct hoop_lane *lane, int peer, enum hoop_buffer from, int chunk);
+/* Send a chunk that is copied out at once: needed where waiting for the peer would close a cycle. */
+HOOP_API void hoop_send_staged(struct hoop_lane *lane, int peer, enum hoop_buffer from, int chunk);
+/* to = received. */
+HOOP_API void hoop_recv(struct hoop_lane *lane, int peer, enum hoop_buffer to, int chunk);
+/* to = received op from, with the same chunk number on both sides (TMP as one side: the other side's number is used modulo the TMP size set so far; use _at to name both). */
+HOOP_API void hoop_recv_reduce(struct hoop_lane *lane, int peer, enum hoop_buffer to, int chunk, enum hoop_buffer from);
+HOOP_API void hoop_recv_reduce_at(struct hoop_lane *lane, int peer, enum hoop_buffer to, int to_chunk, enum hoop_buffer from,
+                                  int from_chunk);
+/* The lane goes on only when `other` has done everything written to it so far (of the same slice). */
+HOOP_API void hoop_after(struct hoop_lane *lane, const struct hoop_lane *other);
+/* HOOP_OK, or the first error of the calls before. */
+HOOP_API enum hoop_status hoop_builder_status(const struct hoop_builder *builder);
+
+/* ---- plans as values ---- */
+
+/* Build, relabel for root and channels, and fuse the plan of one rank.
+ *
+ * plan      receives the plan; free it with hoop_plan_free.
+ * fuse      false: leave the author's steps as they are (for the checker's comparison).
+ * Blocking: never.   Threads: any.
+ * Errors: HOOP_ERR_ARG (not applicable, bad problem, or the author wrote a wrong step: says which), HOOP_ERR_MEMORY. */
+HOOP_API enum hoop_status hoop_plan_build(struct hoop_plan **plan, const struct hoop_algo *algo,
+                                          const struct hoop_problem *problem, bool fuse);
+
+/* Free a plan; NULL is allowed.   Blocking: never.   Threads: any.   Errors: none. */
+HOOP_API void hoop_plan_free(struct hoop_plan *plan);
+
+/* The algorithms in the order of algos.def; NULL past the end.   Blocking: never.   Threads: any.   Errors: none. */
+HOOP_API const struct hoop_algo *hoop_algo_get(int i);
+/* The algorithm of that name, or NULL.   Blocking: never.   Threads: any.   Errors: none. */
+HOOP_API const struct hoop_algo *hoop_algo_find(const char *name);
+
+/* Names as users type them: "all_reduce", …; -1 for a text that is none.   Blocking: never.   Threads: any.   Errors: none. */
+HOOP_API const char *hoop_coll_name(enum hoop_coll coll);
+HOOP_API int hoop_coll_find(const char *name);
+
+/* Write the text form:
+ *
+ *     plan ring all_reduce ranks 4 rank 1 root 0 in_place 0 channels 1 grid 4 tmp 0 lanes 1
+ *     lane 0
+ *       send 2 in 1
+ *       recv_reduce 0 out 0 in 0 forward no_store
+ *
+ * A step: kind, peer where there is one, to buffer and chunk where there are, from buffer and chunk where there are, flags.
+ * Blocking: on the file.   Threads: any.   Errors: HOOP_ERR_SYSTEM (the file's error). */
+HOOP_API enum hoop_status hoop_plan_print(const struct hoop_plan *plan, FILE *file);
+
+/* Read the text form of one plan; any text is safe to give.
+ *
+ * text, size   need not end with NUL.
+ * Blocking: never.   Threads: any.   Errors: HOOP_ERR_ARG (names line and word), HOOP_ERR_MEMORY. */
+HOOP_API enum hoop_status hoop_plan_parse(struct hoop_plan **plan, const char *text, size_t size);
+
+/* ---- proof ---- */
+
+struct hoop_check {
+    int slices;        /* 1 or more */
+    int credit;        /* messages a link holds before the sender waits, 1 or more */
+    bool borrow;       /* sends that are not staged lend their source: a step that overwrites it waits for the receiver */
+    bool skip_cost;    /* do not compare with the algorithm's formulas */
+    /* results */
+    uint64_t steps;    /* steps executed */
+    uint64_t messages;
+    bool rank_order;   /* the reduction expression of every chunk is ((x0 op x1) op x2) … */
+    struct hoop_cost cost;
+    char fault[512];   /* what is wrong, with rank, lane, step; "" if nothing */
+};
+
+/* Prove that plan[0 … ranks - 1], the plans of all ranks, together solve their problem.
+ *
+ * Executes them symbolically under the given credit, slices and borrow mode and checks that sends and receives pair up,
+ * nothing deadlocks, nothing undefined is read, nothing is added twice, IN is written only in place, lanes are
+ * race-free, TMP stays in its size and may be reused by the next slice, every rank's OUT is what the collective
+ * promises with the same reduction expression on all ranks, and the cost is the algorithm's own formula.
+ * Blocking: never.   Threads: any.
+ * Errors: HOOP_ERR_ARG (a plan is wrong: check->fault tells), HOOP_ERR_MEMORY. */
+HOOP_API enum hoop_status hoop_plan_check(struct hoop_plan *const *plan, struct hoop_check *check);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

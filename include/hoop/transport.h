@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Transports: how bytes get from one rank to another.
+ *
+ * A transport is a table of functions (struct hoop_transport) that opens a *domain*, one rank's end of it in one
+ * communicator, and makes *links*, each a pair of FIFOs (out and in) to one peer for one lane. Nothing here blocks,
+ * and nothing calls back: the executor polls.
+ *
+ * Completion is a counter, since a link is FIFO: the k-th accepted send (or receive) is complete when
+ * link->sent_done (link->received_done) has reached k. After an operation has completed, also with the link's death,
+ * the transport touches none of its memory.
+ *
+ * A frame carries the sender's tag (the fingerprint of its call). The receiver names the tag that it expects; a
+ * difference is HOOP_ERR_MISMATCH before any data is used.
+ *
+ * Two ways to move a frame: send/recv copy for any memory; and where the transport keeps its frames in
+ * memory (slots, mapped peers) reserve/commit and peek/release let the executor compute straight into and out of them.
+ */
+#ifndef HOOP_TRANSPORT_H
+#define HOOP_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hoop.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { HOOP_ADDRESS_MAX = 256 }; /* bytes of a transport's address blob */
+
+/* Flags of send. */
+enum { HOOP_SEND_STAGED = 1 }; /* the source must be free again on return (counts as complete at once) */
+
+struct hoop_transport;
+
+/* Head of every transport's domain. */
+struct hoop_domain {
+    const struct hoop_transport *transport;
+    int rank, ranks;
+};
+
+/* Head of every transport's link. The executor reads it; only the transport writes it. */
+struct hoop_link {
+    const struct hoop_transport *transport;
+    struct hoop_domain *domain;
+    int peer, lane;
+    size_t frame;              /* most bytes of one frame */
+    enum hoop_status status;   /* HOOP_OK, or why the link is dead (set once, before the operations complete) */
+    uint64_t sent, sent_done;  /* sends accepted, complete */
+    uint64_t received, received_done;
+};
+
+/* What open gets. */
+struct hoop_domain_setup {
+    int rank, ranks;
+    int lanes;              /* lanes 0 … lanes - 1 may be connected */
+    size_t frame;           /* most bytes of one frame */
+    int slots;              /* frames that may be under way per link and direction, 2 or more */
+    void *context;          /* the transport's own: shm: struct hoop_board *, sim: struct hoop_sim *; self: NULL */
+};
+
+struct hoop_transport_cost {
+    bool reachable;
+    double gigabytes_per_second; /* 10^9 bytes; 0: unknown */
+    double nanoseconds;          /* of one empty frame; 0: unknown */
+};
+
+struct hoop_transport {
+    size_t size;       /* of this struct */
+    const char *name;
+
+    /* Does this machine have what the transport needs?
+     * Returns HOOP_OK, or HOOP_ERR_UNSUPPORTED with the reason in the thread's last error.  Never blocks. */
+    enum hoop_status (*probe)(void);
+
+    /* Open one rank's end. On success *domain is owned by the caller until close.
+     * Errors: HOOP_ERR_MEMORY, HOOP_ERR_SYSTEM, HOOP_ERR_ARG.  Never blocks. */
+    enum hoop_status (*open)(const struct hoop_domain_setup *setup, struct hoop_domain **domain);
+
+    /* Free the domain; its links must have been disconnected.  Never blocks, cannot fail. */
+    void (*close)(struct hoop_domain *domain);
+
+    /* Write this end's address: at most HOOP_ADDRESS_MAX bytes; *size receives how many.  Errors: none that a caller could mend (HOOP_ERR_INTERNAL). */
+    enum hoop_status (*address)(struct hoop_domain *domain, unsigned char *blob, size_t *size);
+
+    /* Judge a peer by its address. A malformed blob is HOOP_ERR_ARG, never a crash.  Never blocks. */
+    enum hoop_status (*cost)(struct hoop_domain *domain, const unsigned char *blob, size_t size,
+                             struct hoop_transport_cost *cost);
+
+    /* Make the link to (peer, lane), both directions. Both ends connect, in any order; may be called again for the same
+     * pair only after disconnect. Returns HOOP_OK (link usable at once; frames may be sent before the peer has connected),
+     * HOOP_ERR_ARG (bad blob or numbers), HOOP_ERR_MEMORY, HOOP_ERR_SYSTEM.  Never blocks. */
+    enum hoop_status (*connect)(struct hoop_domain *domain, int peer, int lane, const unsigned char *blob, size_t size,
+                                struct hoop_link **link);
+
+    /* Drop the link. All accepted operations count as complete and no caller memory is touched afterwards; a peer that
+     * waits learns it as HOOP_ERR_PEER.  Legal in any state.  Never blocks. */
+    void (*disconnect)(struct hoop_link *link);
+
+    /* Accept one frame of 0 … link->frame bytes, or nothing.
+     * Returns HOOP_OK (taken whole; the bytes belong to the caller again when sent_done reaches the new value of sent),
+     * HOOP_AGAIN (nothing taken: no room; call again after progress), or the link's error.
+     * With HOOP_SEND_STAGED the bytes are free on return.  Never blocks. */
+    enum hoop_status (*send)(struct hoop_link *link, const void *data, size_t bytes, uint64_t tag, unsigned flags);
+
+    /* Accept one receive of exactly `bytes` into data. As send; the data is there when received_done reaches the new value of received.
+     * A frame of another size or tag kills the link with HOOP_ERR_INTERNAL or HOOP_ERR_MISMATCH.  Never blocks. */
+    enum hoop_status (*recv)(struct hoop_link *link, void *data, size_t bytes, uint64_t tag);
+
+    /* Move accepted operations on. Returns HOOP_OK if anything completed, HOOP_AGAIN if not. Link deaths show in link->status.
+     * Never blocks. */
+    enum hoop_status (*progress)(struct hoop_domain *domain);
+
+    /* Optional (all four or none; NULL: not there). May not be mixed with an unfinished send or recv on the same direction.
+     * reserve: room for one frame of `bytes`, to be filled by the caller; HOOP_AGAIN if there is none.
+     * commit: send what was reserved.
+     * peek: the next frame where it lies, if it has come; it stays there until release. Checks size and tag as recv does.
+     * release: give it back; counts as one receive.   None blocks. */
+    enum hoop_status (*reserve)(struct hoop_link *link, size_t bytes, void **data);
+    enum hoop_status (*commit)(struct hoop_link *link, size_t bytes, uint64_t tag);
+    enum hoop_status (*peek)(struct hoop_link *link, size_t bytes, uint64_t tag, const void **data);
+    enum hoop_status (*release)(struct hoop_link *link);
+
+    /* One line for people about a link ("shm ring 0 -> 1, lane 0, 4 slots of 128 KiB").  Always ends with NUL. */
+    void (*describe)(const struct hoop_link *link, char *text, size_t size);
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif
