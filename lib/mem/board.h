@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Board: the memory that the ranks of one communicator share on one host.
+ *
+ * One memfd, made by the lowest rank and passed to the others, mapped whole by every rank at its own address. It is
+ * sparse: its size is address space, pages are taken range by range with fallocate just before they are first used, so
+ * that a machine without memory answers with an error and not with a signal. Since both ends of a link may reserve the same
+ * range, links need no handshake; since a rank's heap (hoop_mem_alloc) lies in the board from birth, every peer can
+ * read it without mapping anything. The memfd has no name and is sealed against growing and shrinking: nothing can
+ * leak, and no peer can make an access fault.
+ *
+ *     head | card of each rank | flat slots of each rank | rings [to][from][lane] | heap of each rank
+ *
+ * Fresh pages are zero, and zero is the valid first state of everything here.
+ */
+#ifndef HOOP_MEM_BOARD_H
+#define HOOP_MEM_BOARD_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hoop.h"
+#include "mem/bell.h"
+
+enum { HOOP_LINE = 64, HOOP_CALL_RECORDS = 4, HOOP_FLAT_SLOTS = 4 };
+
+/* What decides about the layout; equal on all ranks. */
+struct hoop_board_shape {
+    int ranks;         /* ranks on this board */
+    int lanes;         /* lanes of links */
+    size_t ring;       /* bytes of one ring */
+    size_t flat;       /* payload bytes of one flat slot */
+    size_t heap;       /* bytes of one rank's heap window */
+};
+
+/* A collective as its rank called it: what a mismatch report shows. */
+struct hoop_call {
+    uint64_t sequence;    /* 1, 2, 3, … per communicator */
+    uint64_t fingerprint; /* hash of all below and the sequence */
+    uint64_t count;
+    int32_t root;
+    uint8_t coll, type, op, in_place;
+};
+
+/* A rank's life: the mutex is held by the rank's helper thread as long as the process lives. */
+enum hoop_life { HOOP_LIFE_NONE, HOOP_LIFE_ALIVE, HOOP_LIFE_LEFT };
+
+struct hoop_card {
+    struct hoop_bell bell;                                        /* rung by peers when they have published something */
+    _Alignas(HOOP_LINE) _Atomic uint64_t started;                 /* sequence of the latest call of this rank */
+    _Alignas(HOOP_LINE) struct hoop_call call[HOOP_CALL_RECORDS]; /* at sequence modulo HOOP_CALL_RECORDS */
+    _Alignas(HOOP_LINE) pthread_mutex_t life_lock;                /* robust, shared */
+    _Atomic uint32_t life;                                        /* enum hoop_life */
+    int32_t process;                                              /* pid, for reports */
+    _Atomic uint64_t heartbeat;                                   /* counts up while the helper thread runs */
+};
+
+/* First line of a flat slot; the payload beyond the inline bytes follows it. */
+struct hoop_flat_slot {
+    _Alignas(HOOP_LINE) _Atomic uint64_t sequence; /* written last */
+    uint64_t tag;
+    unsigned char data[];
+};
+
+enum { HOOP_FLAT_HEAD = 16 };
+
+struct hoop_board_head {
+    uint64_t magic;
+    struct hoop_board_shape shape;
+    _Alignas(HOOP_LINE) _Atomic uint64_t verdict; /* health/verdict.h; 0: all is well */
+};
+
+/* One rank's view. */
+struct hoop_board {
+    struct hoop_board_shape shape;
+    int rank, descriptor;
+    unsigned char *base; /* where this process has it */
+    size_t size;
+    struct hoop_board_head *head;
+    size_t card_at, flat_at, ring_at, heap_at; /* offsets from base */
+    size_t flat_stride;                        /* bytes of one flat slot */
+};
+
+/* Make the segment and view it as `rank`. The descriptor is given to the other ranks of the host.
+ * Errors: HOOP_ERR_MEMORY (with what is needed and what limits it), HOOP_ERR_SYSTEM. */
+enum hoop_status hoop_board_create(struct hoop_board **board, const struct hoop_board_shape *shape, int rank);
+
+/* View a segment that another rank made; takes over the descriptor, also on failure.
+ * Errors: HOOP_ERR_SETUP (not a sealed segment of this shape), HOOP_ERR_MEMORY, HOOP_ERR_SYSTEM. */
+enum hoop_status hoop_board_attach(struct hoop_board **board, const struct hoop_board_shape *shape, int rank, int descriptor);
+
+/* Unmap and close. NULL is allowed. */
+void hoop_board_close(struct hoop_board *board);
+
+/* Make sure that pages stand behind [offset, offset + bytes). Idempotent; content is kept.
+ * Errors: HOOP_ERR_MEMORY (names what it is for, the bytes, and the limit that is in the way). */
+enum hoop_status hoop_board_reserve(struct hoop_board *board, size_t offset, size_t bytes, const char *purpose);
+
+/* Give the pages back; the range reads as zero afterwards. */
+void hoop_board_release(struct hoop_board *board, size_t offset, size_t bytes);
+
+static inline struct hoop_card *hoop_board_card(const struct hoop_board *board, int rank)
+{
+    enum { STRIDE = (sizeof(struct hoop_card) + 127) / 128 * 128 };
+    return (struct hoop_card *)(board->base + board->card_at + (size_t)rank * STRIDE);
+}
+
+static inline struct hoop_flat_slot *hoop_board_flat(const struct hoop_board *board, int rank, uint64_t sequence)
+{
+    const size_t slot = (size_t)rank * HOOP_FLAT_SLOTS + sequence % HOOP_FLAT_SLOTS;
+    return (struct hoop_flat_slot *)(board->base + board->flat_at + slot * board->flat_stride);
+}
+
+/* Offset of the ring that carries frames from `from` to `to` on a lane; reserve it before use. */
+static inline size_t hoop_board_ring_offset(const struct hoop_board *board, int to, int from, int lane)
+{
+    const size_t ranks = (size_t)board->shape.ranks, lanes = (size_t)board->shape.lanes;
+    return board->ring_at + (((size_t)to * ranks + (size_t)from) * lanes + (size_t)lane) * board->shape.ring;
+}
+
+/* Offset of a rank's heap window. */
+static inline size_t hoop_board_heap_offset(const struct hoop_board *board, int rank)
+{
+    return board->heap_at + (size_t)rank * board->shape.heap;
+}
+
+/* Does [data, data + bytes) lie in this rank's heap? Then *offset is where in the board. */
+static inline bool hoop_board_owns(const struct hoop_board *board, const void *data, size_t bytes, size_t *offset)
+{
+    const size_t at = (size_t)((uintptr_t)data - (uintptr_t)board->base), from = hoop_board_heap_offset(board, board->rank);
+
+    *offset = at;
+    return (uintptr_t)data >= (uintptr_t)board->base && at >= from && at - from <= board->shape.heap &&
+           bytes <= board->shape.heap - (at - from);
+}
+
+#endif
