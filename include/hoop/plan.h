@@ -118,7 +118,8 @@ struct hoop_algo {
     enum hoop_status (*plan)(struct hoop_builder *builder, const struct hoop_problem *problem);
 };
 
-/* ---- writing a plan: builder calls keep the first error and do nothing after it ---- */
+/* ---- writing a plan: builder calls keep the first error and do nothing after it
+ * Blocking: never.   Threads: one at a time per builder.   Errors: told by hoop_builder_status. */
 
 /* A new lane. All ranks number their lanes alike: lane l of one rank talks to lane l of others. */
 HOOP_API struct hoop_lane *hoop_lane(struct hoop_builder *builder);
