@@ -1,4 +1,211 @@
 // SPDX-License-Identifier: BSD-3-Clause
+/* Topology: what the machine is made of, as a graph that can be read.
+ *
+ * Nodes form a tree: the machine; its packages (CPU sockets); NUMA nodes; PCI host bridges; PCI bridges (the ports of
+ * switches are bridges too); and at the leaves GPUs, network interfaces, fabric switches and other PCI devices. Links
+ * join two nodes and may cross the tree (NVLink). Nodes come in an order that depends on the machine alone, never on the order in
+ * which it was read: by kind, then NUMA nodes and packages by the system's number, GPUs by bus id, RDMA interfaces by
+ * name and the rest by bus id.
+ *
+ * Every fact carries its source. What nobody told is unknown (HOOP_TOPO_UNKNOWN) and stays so: a figure is never made
+ * up from what such machines usually have.
+ *
+ * A topology is read-only once it is made; any number of threads may read it until it is freed.
+ */
 #ifndef HOOP_TOPO_H
 #define HOOP_TOPO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hoop.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum hoop_topo_source {
+    HOOP_TOPO_UNKNOWN,   /* nobody told */
+    HOOP_TOPO_HWLOC,     /* hwloc, on the machine that runs */
+    HOOP_TOPO_HWLOC_XML, /* a machine recorded by hwloc */
+    HOOP_TOPO_SYNTHETIC, /* a described machine that need not exist */
+    HOOP_TOPO_DEVICE_ID, /* follows from the PCI device id and another fact */
+    HOOP_TOPO_SOURCES
+};
+
+/* A number and who told it. source HOOP_TOPO_UNKNOWN: value is 0 and means nothing. */
+struct hoop_topo_fact {
+    double value;
+    enum hoop_topo_source source;
+};
+
+enum hoop_topo_kind {
+    HOOP_TOPO_MACHINE,
+    HOOP_TOPO_PACKAGE,
+    HOOP_TOPO_NUMA,
+    HOOP_TOPO_HOST_BRIDGE, /* where a PCI tree meets the CPUs */
+    HOOP_TOPO_PCI_BRIDGE,  /* a root port, or an upstream or downstream port of a switch */
+    HOOP_TOPO_GPU,
+    HOOP_TOPO_NIC,         /* network interface, RDMA or not */
+    HOOP_TOPO_SWITCH,      /* of a GPU fabric (NVSwitch) */
+    HOOP_TOPO_PCI_DEVICE,  /* any other */
+    HOOP_TOPO_KINDS
+};
+
+struct hoop_topo_bus {
+    bool known;      /* false: not a PCI device, or nobody told; the rest is 0 then */
+    uint32_t domain;
+    uint8_t bus, device, function;
+};
+
+struct hoop_topo_node {
+    enum hoop_topo_kind kind;
+    int number;                   /* NUMA node, package: the system's number, maybe with gaps; others: 0, 1, … in order */
+    char label[24];               /* kind and number: "GPU0", "NIC1", "NUMA0" */
+    int parent;                   /* node above; -1 for the machine */
+    int uplink;                   /* link to the parent, -1 if there is none */
+    enum hoop_topo_source source; /* who told that it exists, where it hangs and the identity below */
+    struct hoop_topo_bus bus;     /* bridges of the host: domain and the first bus below */
+    uint16_t vendor, device, pci_class; /* PCI ids; 0 where bus is not known */
+    bool rdma;                    /* NIC: verbs or the like, not sockets only */
+    const char *name;             /* as the system calls it ("mlx5_0", "nvml0"); "" if it has no name */
+    const char *names;            /* all its names, parted by commas */
+    const char *model;            /* for people; "" if unknown */
+    struct hoop_topo_fact memory; /* machine, NUMA node: bytes */
+    struct hoop_topo_fact memory_numa; /* GPU: number of the NUMA node that its memory is, where it is one */
+};
+
+enum hoop_topo_link_kind {
+    HOOP_TOPO_LINK_SOCKET, /* package and the machine's interconnect of packages (parent: the machine) */
+    HOOP_TOPO_LINK_MEMORY, /* NUMA node and its package or machine */
+    HOOP_TOPO_LINK_HOST,   /* host bridge and the CPUs it hangs on */
+    HOOP_TOPO_LINK_PCI,
+    HOOP_TOPO_LINK_NVLINK, /* two GPUs, or a GPU and a switch or package */
+    HOOP_TOPO_LINK_KINDS
+};
+
+struct hoop_topo_link {
+    enum hoop_topo_link_kind kind;
+    int a, b;                     /* nodes; a < b */
+    enum hoop_topo_source source; /* who told that the two are joined */
+    bool current;                 /* the figures are what runs now and change with power saving, not what the link can do */
+    struct hoop_topo_fact width;  /* lanes */
+    struct hoop_topo_fact gigatransfers;        /* 10^9 transfers a second and lane */
+    struct hoop_topo_fact count;                /* equal links side by side; the figures below are of all together */
+    struct hoop_topo_fact gigabytes_per_second; /* 10^9 bytes, one direction */
+    struct hoop_topo_fact nanoseconds;
+};
+
+/* How far two nodes are apart, near to far: the classes that `nvidia-smi topo` made common. */
+enum hoop_topo_class {
+    HOOP_TOPO_SELF,       /* X: the same node */
+    HOOP_TOPO_PIX,        /* at most one PCI bridge on each side of the nearest common bridge; functions of one device */
+    HOOP_TOPO_PXB,        /* more PCI bridges, but not a host bridge */
+    HOOP_TOPO_PHB,        /* through one host bridge; a NUMA node and a device that is local to it */
+    HOOP_TOPO_NODE,       /* through several host bridges of one NUMA node (of the same set of NUMA nodes) */
+    HOOP_TOPO_SYS,        /* between NUMA nodes */
+    HOOP_TOPO_CLASS_UNKNOWN, /* a NUMA node and a device whose place nobody told exactly */
+    HOOP_TOPO_CLASSES
+};
+
+struct hoop_topo; /* opaque */
+
+/* Read the machine that runs, through hwloc.
+ *
+ * topo         receives the topology; free it with hoop_topo_free. Unchanged on failure.
+ * It holds the whole machine as the process may see it; which CPUs the process may use is asked for once, now.
+ * hwloc's own variables (HWLOC_XMLFILE, HWLOC_SYNTHETIC …) are honoured; hoop_topo_origin says so then.
+ * Blocking: on /sys and /proc, some milliseconds.   Threads: any.
+ * Errors: HOOP_ERR_SYSTEM (hwloc cannot read the machine), HOOP_ERR_MEMORY. */
+HOOP_API enum hoop_status hoop_topo_detect(struct hoop_topo **topo);
+
+/* Read a recorded machine.
+ *
+ * topo         as for detect.
+ * path         an XML file of hwloc (what `lstopo file.xml` writes), at most 64 MiB; or "synthetic:" and a description
+ *              in hwloc's words, such as "synthetic:pack:2 [numa] core:4 pu:2".
+ * Any content is safe to give.
+ * Blocking: on the file.   Threads: any.
+ * Errors: HOOP_ERR_ARG (not such a file; says what it is, if it can), HOOP_ERR_SYSTEM (cannot be read),
+ * HOOP_ERR_UNSUPPORTED (a format version that the linked hwloc does not read), HOOP_ERR_MEMORY. */
+HOOP_API enum hoop_status hoop_topo_load(struct hoop_topo **topo, const char *path);
+
+/* Free a topology; NULL is allowed.   Blocking: never.   Threads: nobody may still read it.   Errors: none. */
+HOOP_API void hoop_topo_free(struct hoop_topo *topo);
+
+/* Where the topology comes from, for people: "this machine, read by hwloc 2.9.0".
+ * The text lives as long as the topology.   Blocking: never.   Threads: any.   Errors: none. */
+HOOP_API const char *hoop_topo_origin(const struct hoop_topo *topo);
+
+/* Node i, link i; NULL past the end. They live as long as the topology. Node 0 is the machine, and a parent comes before
+ * its children of another kind.   Blocking: never.   Threads: any.   Errors: none. */
+HOOP_API const struct hoop_topo_node *hoop_topo_node(const struct hoop_topo *topo, int i);
+HOOP_API const struct hoop_topo_link *hoop_topo_link(const struct hoop_topo *topo, int i);
+
+/* How many nodes there are of a kind; they are neighbours in the order of nodes.
+ * Blocking: never.   Threads: any.   Errors: 0 for a value that is no kind. */
+HOOP_API int hoop_topo_count(const struct hoop_topo *topo, enum hoop_topo_kind kind);
+
+/* The node of that kind and number ("GPU3"), by its place in the order of nodes.
+ * Blocking: never.   Threads: any.   Errors: -1 if there is none. */
+HOOP_API int hoop_topo_find(const struct hoop_topo *topo, enum hoop_topo_kind kind, int number);
+
+/* Names for people; "?" for a value that is none. Classes: "X", "PIX", …, "?".
+ * Blocking: never.   Threads: any.   Errors: none. */
+HOOP_API const char *hoop_topo_kind_name(enum hoop_topo_kind kind);
+HOOP_API const char *hoop_topo_link_name(enum hoop_topo_link_kind kind);
+HOOP_API const char *hoop_topo_source_name(enum hoop_topo_source source);
+HOOP_API const char *hoop_topo_class_name(enum hoop_topo_class path);
+
+/* How far nodes a and b are apart along PCI and the CPUs; GPU fabrics do not count.
+ *
+ * It says what `nvidia-smi topo -mp` would say: of the structure, not of the speed.
+ * Blocking: never.   Threads: any.   Errors: HOOP_TOPO_CLASS_UNKNOWN for a number that is no node. */
+HOOP_API enum hoop_topo_class hoop_topo_path_class(const struct hoop_topo *topo, int a, int b);
+
+/* The fabric between two GPUs: NVLinks that join them directly, or through switches (all switches are one fabric).
+ *
+ * count, gigabytes_per_second   receive the links side by side and their speed in one direction; may be NULL. Both may be
+ *              unknown although the result is true. Through switches it is the lesser of what the two have.
+ * Returns whether such a path is known. False does not prove that there is none: few sources tell.
+ * Blocking: never.   Threads: any.   Errors: false for numbers that are no GPUs. */
+HOOP_API bool hoop_topo_fabric(const struct hoop_topo *topo, int a, int b, struct hoop_topo_fact *count,
+                               struct hoop_topo_fact *gigabytes_per_second);
+
+/* CPUs near a node, as a list of ranges ("0-3,8"), limited to those that the process may use. May be "".
+ *
+ * text, size   receive the list with its NUL.
+ * Blocking: never.   Threads: any.   Errors: HOOP_ERR_ARG (no such node; size too small: then text is ""). */
+HOOP_API enum hoop_status hoop_topo_cpu_list(const struct hoop_topo *topo, int node, char *text, size_t size);
+
+/* NUMA nodes near a node, as a list of ranges of the system's numbers.
+ * Blocking, threads, errors: as hoop_topo_cpu_list. */
+HOOP_API enum hoop_status hoop_topo_numa_list(const struct hoop_topo *topo, int node, char *text, size_t size);
+
+/* Cores, and CPUs (hardware threads), that the process may use; 0 if the source lists none.
+ * Blocking: never.   Threads: any.   Errors: none. */
+HOOP_API int hoop_topo_cores(const struct hoop_topo *topo);
+HOOP_API int hoop_topo_cpus(const struct hoop_topo *topo);
+
+/* The CPUs to bind local rank `rank` of `ranks` to: those of one core that the process may use.
+ *
+ * rank, ranks  0 … ranks - 1; on this host. Ranks are spread over the cores in order, so that neighbours stay near;
+ *              where ranks outnumber cores they share them round robin.
+ * cpus, most   receive at most `most` numbers of CPUs, ascending, as sched_setaffinity counts them.
+ * count        receives how many.
+ * Nothing is bound: that is the caller's.
+ * Blocking: never.   Threads: any.
+ * Errors: HOOP_ERR_ARG (rank or ranks out of range, most < 1), HOOP_ERR_UNSUPPORTED (the source lists no core that the process may use). */
+HOOP_API enum hoop_status hoop_topo_bind_core(const struct hoop_topo *topo, int rank, int ranks, int *cpus, int most,
+                                              int *count);
+
+/* A digest of the machine: nodes, where they hang, their identity and the links. Equal for every process that sees the same
+ * machine: the CPUs that one may use, names and speeds of the moment do not count. 0: only where topo is NULL.
+ * Blocking: never.   Threads: any.   Errors: none. */
+HOOP_API uint64_t hoop_topo_digest(const struct hoop_topo *topo);
+
+#ifdef __cplusplus
+}
+#endif
 #endif
