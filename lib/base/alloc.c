@@ -23,7 +23,8 @@ static bool allowed(size_t count, size_t size)
     const long number = atomic_fetch_add_explicit(&made, 1, memory_order_relaxed) + 1;
 
     if (size != 0 && count > SIZE_MAX / size) {
-        hoop_fail(HOOP_ERR_MEMORY, "cannot allocate %zu objects of %zu bytes: the product does not fit in size_t", count, size);
+        hoop_fail(HOOP_ERR_MEMORY, "cannot allocate %zu objects of %zu bytes: the product does not fit in size_t",
+                  count, size);
         return false;
     }
     if (number == atomic_load_explicit(&fail_at, memory_order_relaxed)) {

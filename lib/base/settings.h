@@ -13,7 +13,7 @@ enum { HOOP_SETTING_WORD = 512 }; /* bytes of a WORD value, with NUL */
 
 enum hoop_setting_id {
 #define SETTING(name, kind, standard, unit, least, most, help) HOOP_SETTING_##name,
-#define AGREED SETTING
+#define AGREED                                                 SETTING
 #include "base/settings.def"
 #undef AGREED
 #undef SETTING
@@ -21,10 +21,10 @@ enum hoop_setting_id {
 };
 
 struct hoop_setting_value {
-    bool given;      /* from the environment, not the default */
-    bool empty;      /* has no value: the default is none */
-    double number;   /* INT, FLAG, TIME (seconds) */
-    uint64_t size;   /* SIZE, INT */
+    bool given;                   /* from the environment, not the default */
+    bool empty;                   /* has no value: the default is none */
+    double number;                /* INT, FLAG, TIME (seconds) */
+    uint64_t size;                /* SIZE, INT */
     char word[HOOP_SETTING_WORD]; /* the text as given */
 };
 

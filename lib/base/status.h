@@ -9,10 +9,12 @@
 enum { HOOP_ERROR_TEXT = 1024 }; /* bytes of an error text, with its final NUL */
 
 /* Record an error of this thread; returns status. Use: return hoop_fail(HOOP_ERR_ARG, "root %d is not …", root); */
-enum hoop_status hoop_fail(enum hoop_status status, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
+enum hoop_status hoop_fail(enum hoop_status status, const char *format, ...)
+    __attribute__((format(printf, 2, 3), cold));
 
 /* As hoop_fail, with ": <text of errno>" appended. */
-enum hoop_status hoop_fail_errno(enum hoop_status status, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
+enum hoop_status hoop_fail_errno(enum hoop_status status, const char *format, ...)
+    __attribute__((format(printf, 2, 3), cold));
 
 /* The thread's last error text, "" if none. */
 const char *hoop_error_text(void);

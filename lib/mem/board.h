@@ -28,11 +28,11 @@ enum { HOOP_LINE = 64, HOOP_CALL_RECORDS = 4, HOOP_FLAT_SLOTS = 4 };
 
 /* What decides about the layout; equal on all ranks. */
 struct hoop_board_shape {
-    int ranks;         /* ranks on this board */
-    int lanes;         /* lanes of links */
-    size_t ring;       /* bytes of one ring */
-    size_t flat;       /* payload bytes of one flat slot */
-    size_t heap;       /* bytes of one rank's heap window */
+    int ranks;   /* ranks on this board */
+    int lanes;   /* lanes of links */
+    size_t ring; /* bytes of one ring */
+    size_t flat; /* payload bytes of one flat slot */
+    size_t heap; /* bytes of one rank's heap window */
 };
 
 /* A collective as its rank called it: what a mismatch report shows. */
@@ -89,7 +89,8 @@ enum hoop_status hoop_board_create(struct hoop_board **board, const struct hoop_
 
 /* View a segment that another rank made; takes over the descriptor, also on failure.
  * Errors: HOOP_ERR_SETUP (not a sealed segment of this shape), HOOP_ERR_MEMORY, HOOP_ERR_SYSTEM. */
-enum hoop_status hoop_board_attach(struct hoop_board **board, const struct hoop_board_shape *shape, int rank, int descriptor);
+enum hoop_status hoop_board_attach(struct hoop_board **board, const struct hoop_board_shape *shape, int rank,
+                                   int descriptor);
 
 /* Unmap and close. NULL is allowed. */
 void hoop_board_close(struct hoop_board *board);
@@ -101,10 +102,11 @@ enum hoop_status hoop_board_reserve(struct hoop_board *board, size_t offset, siz
 /* Give the pages back; the range reads as zero afterwards. */
 void hoop_board_release(struct hoop_board *board, size_t offset, size_t bytes);
 
+enum { HOOP_CARD_STRIDE = (sizeof(struct hoop_card) + 127) / 128 * 128 };
+
 static inline struct hoop_card *hoop_board_card(const struct hoop_board *board, int rank)
 {
-    enum { STRIDE = (sizeof(struct hoop_card) + 127) / 128 * 128 };
-    return (struct hoop_card *)(board->base + board->card_at + (size_t)rank * STRIDE);
+    return (struct hoop_card *)(board->base + board->card_at + (size_t)rank * HOOP_CARD_STRIDE);
 }
 
 static inline struct hoop_flat_slot *hoop_board_flat(const struct hoop_board *board, int rank, uint64_t sequence)
@@ -129,7 +131,8 @@ static inline size_t hoop_board_heap_offset(const struct hoop_board *board, int 
 /* Does [data, data + bytes) lie in this rank's heap? Then *offset is where in the board. */
 static inline bool hoop_board_owns(const struct hoop_board *board, const void *data, size_t bytes, size_t *offset)
 {
-    const size_t at = (size_t)((uintptr_t)data - (uintptr_t)board->base), from = hoop_board_heap_offset(board, board->rank);
+    const size_t at = (size_t)((uintptr_t)data - (uintptr_t)board->base),
+                 from = hoop_board_heap_offset(board, board->rank);
 
     *offset = at;
     return (uintptr_t)data >= (uintptr_t)board->base && at >= from && at - from <= board->shape.heap &&

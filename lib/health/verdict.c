@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Packing, spreading and telling of verdicts. */
+#include "health/verdict.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { KIND_BITS = 4, RANK_BITS = 20, A_AT = KIND_BITS, B_AT = A_AT + RANK_BITS, SEQUENCE_AT = B_AT + RANK_BITS };
+
+/* Names of the collectives; this layer may not look into the plans. Order of enum hoop_coll. */
+static const char *const coll_names[] = {"all_reduce", "reduce",         "broadcast",
+                                         "all_gather", "reduce_scatter", "barrier"};
+
+struct hoop_verdict hoop_verdict_pass(struct hoop_board *board, struct hoop_verdict verdict)
+{
+    const uint64_t rank_mask = (1u << RANK_BITS) - 1;
+    uint64_t none = 0, word = (uint64_t)verdict.kind | ((uint64_t)verdict.a & rank_mask) << A_AT |
+                              ((uint64_t)verdict.b & rank_mask) << B_AT |
+                              (uint64_t)(verdict.sequence & 0xffff) << SEQUENCE_AT;
+
+    atomic_compare_exchange_strong(&board->head->verdict, &none, word);
+    for (int rank = 0; rank < board->shape.ranks; rank++)
+        hoop_bell_ring(&hoop_board_card(board, rank)->bell);
+    return hoop_verdict_read(board);
+}
+
+struct hoop_verdict hoop_verdict_read(const struct hoop_board *board)
+{
+    const uint64_t word = atomic_load(&board->head->verdict);
+    const unsigned rank_mask = (1u << RANK_BITS) - 1;
+
+    return (struct hoop_verdict){.kind = (enum hoop_verdict_kind)(word & ((1u << KIND_BITS) - 1)),
+                                 .a = (int)(word >> A_AT & rank_mask),
+                                 .b = (int)(word >> B_AT & rank_mask),
+                                 .sequence = (unsigned)(word >> SEQUENCE_AT & 0xffff)};
+}
+
+enum hoop_status hoop_verdict_status(struct hoop_verdict verdict)
+{
+    switch (verdict.kind) {
+    case HOOP_VERDICT_NONE:
+        return HOOP_OK;
+    case HOOP_VERDICT_DIED:
+    case HOOP_VERDICT_SILENT:
+    case HOOP_VERDICT_LEFT:
+    case HOOP_VERDICT_FAILED:
+        return HOOP_ERR_PEER;
+    case HOOP_VERDICT_MISMATCH:
+        return HOOP_ERR_MISMATCH;
+    case HOOP_VERDICT_ABORTED:
+        return HOOP_ERR_ABORTED;
+    case HOOP_VERDICT_LATE:
+        return HOOP_ERR_TIMEOUT;
+    }
+    return HOOP_ERR_INTERNAL;
+}
+
+void hoop_call_text(const struct hoop_call *call, char *text, size_t size)
+{
+    const char *coll = call->coll < sizeof coll_names / sizeof *coll_names ? coll_names[call->coll] : "unknown call";
+    char root[24] = "";
+    const bool rooted = call->root >= 0, reduces = call->op < HOOP_OPS;
+
+    if (rooted)
+        snprintf(root, sizeof root, ", root %d", call->root);
+    if (call->type >= HOOP_TYPES)
+        snprintf(text, size, "%s", coll);
+    else
+        snprintf(text, size, "%s of %" PRIu64 " %s%s%s%s%s", coll, call->count,
+                 hoop_type_name((enum hoop_type)call->type), reduces ? ", " : "",
+                 reduces ? hoop_op_name((enum hoop_op)call->op) : "", root, call->in_place ? ", in place" : "");
+}
+
+/* The call that a rank published under a sequence number known modulo 2^16; false if it has been overwritten. */
+static bool published(const struct hoop_board *board, int rank, unsigned sequence, struct hoop_call *call)
+{
+    *call = hoop_board_card(board, rank)->call[sequence % HOOP_CALL_RECORDS];
+    return (call->sequence & 0xffff) == sequence;
+}
+
+static void mismatch_text(const struct hoop_board *board, struct hoop_verdict verdict, char *text, size_t size)
+{
+    char calls[2][160];
+    struct hoop_call call;
+    uint64_t sequence = verdict.sequence;
+    const int rank[2] = {verdict.a, verdict.b};
+
+    for (int i = 0; i < 2; i++) {
+        if (published(board, rank[i], verdict.sequence, &call)) {
+            sequence = call.sequence;
+            hoop_call_text(&call, calls[i], sizeof calls[i]);
+        } else {
+            snprintf(calls[i], sizeof calls[i], "a call that is no longer known");
+        }
+    }
+    snprintf(text, size,
+             "mismatch at call %" PRIu64
+             ": rank %d called %s; rank %d called %s. All ranks must make the same calls in the same order.",
+             sequence, verdict.a, calls[0], verdict.b, calls[1]);
+}
+
+void hoop_verdict_text(const struct hoop_board *board, struct hoop_verdict verdict, char *text, size_t size)
+{
+    const int process = hoop_board_card(board, verdict.a < board->shape.ranks ? verdict.a : 0)->process;
+
+    switch (verdict.kind) {
+    case HOOP_VERDICT_NONE:
+        snprintf(text, size, "no error");
+        break;
+    case HOOP_VERDICT_DIED:
+        snprintf(text, size, "rank %d (process %d) died. Look at its own output and exit code for the reason.",
+                 verdict.a, process);
+        break;
+    case HOOP_VERDICT_SILENT:
+        snprintf(text, size,
+                 "rank %d (process %d) shows no sign of life: it is stopped, or dumping core. HOOP_SILENT sets how "
+                 "long that is borne.",
+                 verdict.a, process);
+        break;
+    case HOOP_VERDICT_LEFT:
+        snprintf(text, size, "rank %d left the communicator while other ranks still call on it", verdict.a);
+        break;
+    case HOOP_VERDICT_MISMATCH:
+        mismatch_text(board, verdict, text, size);
+        break;
+    case HOOP_VERDICT_ABORTED:
+        snprintf(text, size, "rank %d called hoop_comm_abort", verdict.a);
+        break;
+    case HOOP_VERDICT_LATE:
+        snprintf(text, size, "rank %d is late by more than HOOP_TIMEOUT; rank %d has waited for it in call %u",
+                 verdict.a, verdict.b, verdict.sequence);
+        break;
+    case HOOP_VERDICT_FAILED:
+        snprintf(text, size, "rank %d (process %d) failed inside a call; its own message has the reason", verdict.a,
+                 process);
+        break;
+    }
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* The board's layout, its memfd and its mappings. Ranks that are threads of one process share one mapping. */
+#include "mem/board.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "mem/room.h"
+
+#define MAGIC 0x31647261426f6f48u /* "HooBard1" in memory */
+
+enum { PAGE = 4096, CHECK_ROOM_FROM = 1 << 20, SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+
+static size_t page_up(size_t bytes)
+{
+    return (bytes + PAGE - 1) / PAGE * PAGE;
+}
+
+/* Fill in the offsets; they depend on the shape alone. */
+static enum hoop_status lay_out(struct hoop_board *board)
+{
+    const struct hoop_board_shape *shape = &board->shape;
+    const size_t ranks = (size_t)shape->ranks;
+    size_t rings, heaps, size;
+
+    board->card_at = page_up(sizeof *board->head);
+    board->flat_at = board->card_at + page_up(ranks * HOOP_CARD_STRIDE);
+    board->flat_stride = (HOOP_FLAT_HEAD + shape->flat + 127) / 128 * 128;
+    board->ring_at = board->flat_at + page_up(ranks * HOOP_FLAT_SLOTS * board->flat_stride);
+    if (__builtin_mul_overflow(ranks * ranks * (size_t)shape->lanes, shape->ring, &rings) ||
+        __builtin_mul_overflow(ranks, shape->heap, &heaps) ||
+        __builtin_add_overflow(board->ring_at, rings, &board->heap_at) ||
+        __builtin_add_overflow(board->heap_at, heaps, &size) || size > (size_t)1 << 46)
+        return hoop_fail(
+            HOOP_ERR_MEMORY,
+            "%d ranks with %d lanes of %zu-byte rings and heaps of %zu bytes do not fit into 64 TiB of address "
+            "space. Lower HOOP_HEAP, HOOP_SLOTS or HOOP_SLICE.",
+            shape->ranks, shape->lanes, shape->ring, shape->heap);
+    board->size = size;
+    return HOOP_OK;
+}
+
+/* ---- mappings, shared by the ranks of one process ---- */
+
+struct mapping {
+    struct mapping *next;
+    dev_t device;
+    ino_t inode;
+    unsigned char *base;
+    size_t size;
+    int users;
+};
+
+static pthread_mutex_t mappings_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct mapping *mappings;
+
+static struct mapping *map_new(const struct hoop_board *board, const struct stat *file)
+{
+    struct mapping *mapping = hoop_calloc(1, sizeof *mapping);
+
+    if (mapping == NULL)
+        return NULL;
+    void *base = mmap(NULL, board->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, board->descriptor, 0);
+    if (base == MAP_FAILED) {
+        hoop_fail_errno(
+            HOOP_ERR_MEMORY,
+            "cannot map the shared segment of %zu bytes of address space; lower HOOP_HEAP (%zu bytes a rank) or "
+            "raise ulimit -v",
+            board->size, board->shape.heap);
+        hoop_free(mapping);
+        return NULL;
+    }
+    madvise(base, board->size, MADV_DONTDUMP); /* a core file of the address space would be terabytes */
+    *mapping = (struct mapping){mappings, file->st_dev, file->st_ino, base, board->size, 0};
+    mappings = mapping;
+    return mapping;
+}
+
+static enum hoop_status map(struct hoop_board *board)
+{
+    struct stat file;
+
+    if (fstat(board->descriptor, &file) < 0)
+        return hoop_fail_errno(HOOP_ERR_SYSTEM, "cannot look at the shared segment");
+    pthread_mutex_lock(&mappings_lock);
+    struct mapping *mapping = mappings;
+    while (mapping && (mapping->device != file.st_dev || mapping->inode != file.st_ino))
+        mapping = mapping->next;
+    if (mapping == NULL)
+        mapping = map_new(board, &file);
+    if (mapping) {
+        mapping->users++;
+        board->base = mapping->base;
+        board->head = (struct hoop_board_head *)board->base;
+    }
+    pthread_mutex_unlock(&mappings_lock);
+    return mapping ? HOOP_OK : HOOP_ERR_MEMORY;
+}
+
+static void unmap(struct hoop_board *board)
+{
+    pthread_mutex_lock(&mappings_lock);
+    for (struct mapping **at = &mappings; *at; at = &(*at)->next) {
+        struct mapping *mapping = *at;
+        if (mapping->base != board->base)
+            continue;
+        if (--mapping->users == 0) {
+            *at = mapping->next;
+            munmap(mapping->base, mapping->size);
+            hoop_free(mapping);
+        }
+        break;
+    }
+    pthread_mutex_unlock(&mappings_lock);
+}
+
+/* ---- making and joining ---- */
+
+static enum hoop_status board_new(struct hoop_board **board, const struct hoop_board_shape *shape, int rank,
+                                  int descriptor)
+{
+    struct hoop_board *new = hoop_calloc(1, sizeof *new);
+
+    if (new == NULL)
+        return HOOP_ERR_MEMORY;
+    new->shape = *shape;
+    new->shape.heap = page_up(shape->heap);
+    new->shape.ring = page_up(shape->ring);
+    new->rank = rank;
+    new->descriptor = descriptor;
+    enum hoop_status status = lay_out(new);
+    if (status != HOOP_OK) {
+        hoop_free(new);
+        return status;
+    }
+    *board = new;
+    return HOOP_OK;
+}
+
+enum hoop_status hoop_board_create(struct hoop_board **board, const struct hoop_board_shape *shape, int rank)
+{
+    struct hoop_board *new = NULL;
+    enum hoop_status status = board_new(&new, shape, rank, -1);
+
+    if (status != HOOP_OK)
+        return status;
+    new->descriptor = memfd_create("hoop", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (new->descriptor < 0)
+        status = hoop_fail_errno(HOOP_ERR_SYSTEM, "cannot create a memfd for the shared segment");
+    else if (ftruncate(new->descriptor, (off_t) new->size) < 0 || fcntl(new->descriptor, F_ADD_SEALS, SEALS) < 0)
+        status = hoop_fail_errno(HOOP_ERR_SYSTEM, "cannot size and seal the shared segment of %zu bytes", new->size);
+    else
+        status = map(new);
+    if (status == HOOP_OK)
+        status = hoop_board_reserve(new, 0, new->ring_at, "the ranks' shared cards");
+    if (status != HOOP_OK) {
+        hoop_board_close(new);
+        return status;
+    }
+    new->head->magic = MAGIC;
+    new->head->shape = new->shape;
+    *board = new;
+    return HOOP_OK;
+}
+
+static enum hoop_status verify(const struct hoop_board *board)
+{
+    struct stat file;
+
+    if (fstat(board->descriptor, &file) < 0)
+        return hoop_fail_errno(HOOP_ERR_SETUP, "the descriptor for the shared segment is bad");
+    if ((fcntl(board->descriptor, F_GET_SEALS) & SEALS) != SEALS)
+        return hoop_fail(HOOP_ERR_SETUP, "the shared segment that arrived is not sealed; it is not from hoop");
+    if ((uint64_t)file.st_size != board->size)
+        return hoop_fail(HOOP_ERR_SETUP,
+                         "the shared segment has %llu bytes where this rank expects %zu: the settings differ",
+                         (unsigned long long)file.st_size, board->size);
+    return HOOP_OK;
+}
+
+static bool same_shape(const struct hoop_board_shape *a, const struct hoop_board_shape *b)
+{
+    return a->ranks == b->ranks && a->lanes == b->lanes && a->ring == b->ring && a->flat == b->flat &&
+           a->heap == b->heap;
+}
+
+enum hoop_status hoop_board_attach(struct hoop_board **board, const struct hoop_board_shape *shape, int rank,
+                                   int descriptor)
+{
+    struct hoop_board *new = NULL;
+    enum hoop_status status = board_new(&new, shape, rank, descriptor);
+
+    if (status != HOOP_OK) {
+        close(descriptor);
+        return status;
+    }
+    status = verify(new);
+    if (status == HOOP_OK)
+        status = map(new);
+    if (status == HOOP_OK && (new->head->magic != MAGIC || !same_shape(&new->head->shape, &new->shape)))
+        status = hoop_fail(HOOP_ERR_SETUP,
+                           "the shared segment that arrived has another layout: library versions or settings differ");
+    if (status != HOOP_OK) {
+        hoop_board_close(new);
+        return status;
+    }
+    *board = new;
+    return HOOP_OK;
+}
+
+void hoop_board_close(struct hoop_board *board)
+{
+    if (board == NULL)
+        return;
+    if (board->base)
+        unmap(board);
+    if (board->descriptor >= 0)
+        close(board->descriptor);
+    hoop_free(board);
+}
+
+/* ---- pages ---- */
+
+enum hoop_status hoop_board_reserve(struct hoop_board *board, size_t offset, size_t bytes, const char *purpose)
+{
+    if (bytes >= CHECK_ROOM_FROM) {
+        enum hoop_status status = hoop_room_check(bytes, purpose);
+        if (status != HOOP_OK)
+            return status;
+    }
+    while (fallocate(board->descriptor, 0, (off_t)offset, (off_t)bytes) < 0) {
+        if (errno == EINTR)
+            continue;
+        return hoop_fail_errno(HOOP_ERR_MEMORY, "%s needs %zu bytes of shared memory, which the kernel refuses",
+                               purpose, bytes);
+    }
+    return HOOP_OK;
+}
+
+void hoop_board_release(struct hoop_board *board, size_t offset, size_t bytes)
+{
+    while (fallocate(board->descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes) < 0 &&
+           errno == EINTR)
+        ;
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* The rank's heap in the board: what hoop_mem_alloc hands out. Whole pages, first fit; blocks are few and large. */
+#ifndef HOOP_MEM_HEAP_H
+#define HOOP_MEM_HEAP_H
+
+#include "mem/board.h"
+
+struct hoop_heap;
+
+enum hoop_status hoop_heap_new(struct hoop_heap **heap, struct hoop_board *board);
+
+/* Give all blocks back and free the heap. NULL is allowed. */
+void hoop_heap_free(struct hoop_heap *heap);
+
+/* Errors: HOOP_ERR_MEMORY.   Threads: any. */
+enum hoop_status hoop_heap_take(struct hoop_heap *heap, size_t bytes, void **memory);
+
+/* Errors: HOOP_ERR_ARG: not the start of a block.   Threads: any. */
+enum hoop_status hoop_heap_give(struct hoop_heap *heap, void *memory);
+
+#endif
