@@ -3,6 +3,20 @@
 TEST_CPPFLAGS = $(INTERNAL_CPPFLAGS) $(CHECK_CFLAGS) -I$(top_srcdir)/tests
 TEST_LIBS = libhoop_core.la $(CHECK_LIBS) $(HWLOC_LIBS) $(SODIUM_LIBS) -lm
 
+# How `make check` runs a test: under a hard limit, knowing where the sources and the programs are. A test that cannot run
+# here exits with 77 and says why.
+TEST_EXTENSIONS = .sh
+LOG_COMPILER = $(SHELL) $(top_srcdir)/tests/capped
+SH_LOG_COMPILER = $(SHELL) $(top_srcdir)/tests/capped bash
+AM_TESTS_ENVIRONMENT = HOOP_SOURCE='$(abs_top_srcdir)'; HOOP_BUILD='$(abs_top_builddir)'; CC='$(CC)'; CFLAGS='$(CFLAGS)'; \
+	MAKE='$(MAKE)'; CK_DEFAULT_TIMEOUT=$${CK_DEFAULT_TIMEOUT-60}; \
+	export HOOP_SOURCE HOOP_BUILD CC CFLAGS MAKE CK_DEFAULT_TIMEOUT;
+EXTRA_DIST += tests/capped
+
+# Build what the tests need without running them.
+.PHONY: check-programs
+check-programs: $(check_PROGRAMS) $(check_LTLIBRARIES)
+
 include $(srcdir)/tests/unit/base.mk
 include $(srcdir)/tests/unit/wire.mk
 include $(srcdir)/tests/unit/boot.mk
@@ -17,3 +31,4 @@ include $(srcdir)/tests/model/local.mk
 include $(srcdir)/tests/multi/local.mk
 include $(srcdir)/tests/fuzz/local.mk
 include $(srcdir)/tests/install/local.mk
+include $(srcdir)/tests/long.mk

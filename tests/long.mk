@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The long checks: the tests once more with every sanitizer, each in a build of its own under this build folder, and the
+# fuzz harnesses for FUZZ_SECONDS each. `make check-asan`, `make check-tsan`, `make check-fuzz` run one part.
+FUZZ_SECONDS = 60
+.PHONY: check-long check-asan check-tsan check-fuzz
+
+check-long:
+	$(MAKE) $(AM_MAKEFLAGS) check-asan
+	$(MAKE) $(AM_MAKEFLAGS) check-tsan
+	$(MAKE) $(AM_MAKEFLAGS) check-fuzz
+
+check-asan:
+	$(SHELL) $(top_srcdir)/tests/long check-asan '$(MAKE)' '$(CC)' --enable-sanitize=address,undefined
+
+# A test that forks while threads run, or that needs more address space than TSan leaves, is in TESTS_NOT_TSAN.
+check-tsan:
+	$(SHELL) $(top_srcdir)/tests/long check-tsan '$(MAKE)' '$(CC)' --enable-sanitize=thread
+
+check-fuzz:
+	FUZZ_SECONDS=$(FUZZ_SECONDS) $(SHELL) $(top_srcdir)/tests/long check-fuzz '$(MAKE)' clang \
+		--enable-fuzz --enable-sanitize=address,undefined
+
+EXTRA_DIST += tests/long
+clean-local-long:
+	rm -rf check-asan check-tsan check-fuzz
+clean-local: clean-local-long
+EXTRA_DIST += tests/sanitize/lsan.txt tests/sanitize/tsan.txt
