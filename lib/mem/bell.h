@@ -12,6 +12,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "mem/atomic.h"
+
 struct hoop_bell {
     _Alignas(64) _Atomic uint32_t armed; /* 1: somebody sleeps or is about to; the futex word: peers set it to 0 and wake */
 };
@@ -21,15 +23,16 @@ void hoop_bell_wake(struct hoop_bell *bell);
 
 static inline void hoop_bell_ring(struct hoop_bell *bell)
 {
-    atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load_explicit(&bell->armed, memory_order_relaxed))
+    HOOP_ATOMIC_FENCE();
+    if (HOOP_ATOMIC_LOAD(&bell->armed, relaxed))
         hoop_bell_wake(bell);
 }
 
 /* Say that the caller is about to sleep. It must then look once more before it calls hoop_bell_sleep. */
 void hoop_bell_arm(struct hoop_bell *bell);
 
-/* Sleep until rung, at most `nanoseconds`; returns at once if it was rung since hoop_bell_arm. The bell is not armed afterwards. */
+/* Sleep until rung, at most `nanoseconds`; returns at once if it was rung since hoop_bell_arm. The bell is not armed
+ * afterwards. May return early without a reason: the caller looks again in any case. */
 void hoop_bell_sleep(struct hoop_bell *bell, uint64_t nanoseconds);
 
 /* Do not sleep after all. */
