@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Inside of the topology graph: what sources (source_*.c) call to build it.
+ *
+ * A source adds nodes in any order, parents first, and links by the numbers that hoop_topo_add returned. Sealing sorts
+ * all, numbers the nodes, remaps parents and links and takes the digest; after it nothing changes any more.
+ * Sets of CPUs and NUMA nodes are hwloc bitmaps. */
+#ifndef HOOP_TOPO_MODEL_H
+#define HOOP_TOPO_MODEL_H
+
+#include <hwloc.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "hoop/topo.h"
+
+struct hoop_topo_place {
+    struct hoop_topo_node node;
+    hwloc_bitmap_t cpus, numas; /* near it; all of the machine's CPUs, not only those that the process may use */
+    int added;                  /* number that hoop_topo_add gave */
+};
+
+struct hoop_topo {
+    struct hoop_arena arena; /* texts */
+    struct hoop_topo_place *place;
+    int nodes, node_room;
+    struct hoop_topo_link *link;
+    int links, link_room;
+    hwloc_bitmap_t *core; /* CPUs of each core, in the machine's order */
+    int cores, core_room;
+    hwloc_bitmap_t allowed; /* CPUs that the process may use */
+    uint64_t digest;
+    char origin[192];
+};
+
+/* An empty topology.   Errors: HOOP_ERR_MEMORY. */
+enum hoop_status hoop_topo_create(struct hoop_topo **topo);
+
+/* Add a node; the texts and sets are copied. number counts only for packages and NUMA nodes; label and uplink are filled
+ * in by sealing. Returns its number until sealing, or -1 with HOOP_ERR_MEMORY recorded. */
+int hoop_topo_add(struct hoop_topo *topo, const struct hoop_topo_node *node, hwloc_const_bitmap_t cpus,
+                  hwloc_const_bitmap_t numas);
+
+/* Add a link.   Errors: HOOP_ERR_MEMORY. */
+enum hoop_status hoop_topo_join(struct hoop_topo *topo, const struct hoop_topo_link *link);
+
+/* Add a core.   Errors: HOOP_ERR_MEMORY. */
+enum hoop_status hoop_topo_add_core(struct hoop_topo *topo, hwloc_const_bitmap_t cpus);
+
+/* Sort, number and digest.   Errors: HOOP_ERR_MEMORY. */
+enum hoop_status hoop_topo_seal(struct hoop_topo *topo);
+
+/* Order of names as people read them: numbers inside count as numbers, so "mlx5_2" comes before "mlx5_10". */
+int hoop_topo_compare_names(const char *a, const char *b);
+
+/* ---- telling devices apart ---- */
+
+/* What is known of a PCI function when its kind has to be found. */
+struct hoop_topo_identity {
+    uint16_t vendor, device, pci_class;
+    bool verbs;         /* an RDMA device of the system sits on it */
+    bool fabric_switch; /* the source itself calls it one */
+};
+
+/* Kind of a PCI function that is no bridge, and whether a NIC does RDMA. */
+enum hoop_topo_kind hoop_topo_classify(const struct hoop_topo_identity *identity, bool *rdma);
+
+/* NVLink: 10^9 bytes a second of one link in one direction as hwloc counts them for that GPU; 0 if the id tells nothing. */
+double hoop_topo_nvlink_rate(uint16_t device);
+
+/* ---- sources ---- */
+
+/* Make a topology through hwloc.
+ *
+ * source       HOOP_TOPO_HWLOC: the machine that runs, text is not used; HOOP_TOPO_HWLOC_XML: text is an XML document of
+ *              size bytes with its final NUL; HOOP_TOPO_SYNTHETIC: text is a description.
+ * name         of the source, for errors and the origin.
+ * Errors: HOOP_ERR_ARG (hwloc refuses the text), HOOP_ERR_SYSTEM, HOOP_ERR_MEMORY. */
+enum hoop_status hoop_topo_read_hwloc(struct hoop_topo **topo, enum hoop_topo_source source, const char *text, int size,
+                                      const char *name);
+
+/* Add what hwloc knows of NVLinks to the graph. node_of(object) of objects is in userdata, plus one; 0: none.
+ * Errors: HOOP_ERR_MEMORY. */
+enum hoop_status hoop_topo_read_nvlinks(struct hoop_topo *topo, hwloc_topology_t hwloc, enum hoop_topo_source source);
+
+/* Is the text a document that hwloc can read? Looks at the root element, version, and depth of nesting.
+ * Errors: HOOP_ERR_ARG, HOOP_ERR_UNSUPPORTED, with the cure. */
+enum hoop_status hoop_topo_recognize(const char *text, const char *name);
+
+#endif
