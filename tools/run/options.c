@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* The command line of hooprun. */
+#include "manual.h"
+#include "run.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEY_BIND = 300, KEY_TIMEOUT, KEY_LOG, KEY_NO_PREFIX };
+
+static const struct argp_option table[] = {
+    {"ranks", 'n', "N", 0, "number of ranks to start (default 1)", 0},
+    {"bind", KEY_BIND, "core|none", 0, "core: give each rank cores of its own, in order; none: leave it (default)", 0},
+    {"timeout", KEY_TIMEOUT, "SECONDS", 0, "end the job after this time, with exit code 124", 0},
+    {"log-dir", KEY_LOG, "DIRECTORY", 0, "also write each rank's output to DIRECTORY/rank-N.log, without prefix", 0},
+    {"no-prefix", KEY_NO_PREFIX, NULL, 0, "do not put [rank] before each line", 0},
+    {"quiet", 'q', NULL, 0, "do not show the ranks' output (see --log-dir)", 0},
+    {NULL, 0, NULL, 0, NULL, 0},
+};
+
+static const char description[] =
+    "Start N copies of PROGRAM on this host as the ranks of one job, and wait for them. Each finds the others by\n"
+    "hoop_comm_init_env().";
+
+static const struct hoop_manual_section sections[] = {
+    {"EXAMPLES", "  hooprun -n 4 hoop-bench all_reduce -b 8 -e 64M -f 2\n"
+                 "  hooprun -n 2 --bind core --log-dir logs hoop-train\n"
+                 "  hooprun -n 8 --timeout 60 ./my-test --its-own-option\n"
+                 "  hooprun -n 3 sh -c 'echo I am $HOOP_RANK of $HOOP_SIZE'"},
+    {"OUTPUT", "What a rank writes to its standard output and standard error appears on hooprun's,\n"
+               "line by line as \"[rank] line\". A line without an end gets one; a line beyond 64 KiB\n"
+               "is shown in parts that end and begin with \"...\". Rank 0 reads hooprun's standard\n"
+               "input, unless that is a terminal; the other ranks read an empty one."},
+    {"END", "The job ends when all ranks have ended. When one fails (is killed by a signal, or exits\n"
+            "with another code than 0), the others have 1 second to report and end; then they get\n"
+            "SIGTERM, and 1 second later SIGKILL. Processes that ranks leave behind are killed, also\n"
+            "if they made themselves daemons, and also if hooprun is killed itself.\n"
+            "\n"
+            "SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to every rank and its\n"
+            "children. After one of the first four the ranks have 30 seconds; a second SIGINT kills\n"
+            "them at once. Stopping hooprun from the terminal stops the ranks."},
+    {"EXIT STATUS", "0\tall ranks exited with 0\n"
+                    "1-123\tthe code of the rank that failed first\n"
+                    "124\tthe time of --timeout was over (ranks still running are named)\n"
+                    "125\thooprun itself could not do its work\n"
+                    "126\tPROGRAM cannot be executed\n"
+                    "127\tPROGRAM was not found; nothing was started\n"
+                    "128+S\ta rank was killed by signal S; this outranks the errors that followed\n"
+                    "\n"
+                    "The last line on standard error names the rank that failed, and how."},
+    {"VARIABLES OF THE RANKS", "HOOP_RANK, HOOP_SIZE\tthe rank, 0 to N - 1, and N\n"
+                               "HOOP_LOCAL_RANK, HOOP_LOCAL_SIZE\tthe same, among the ranks of this host\n"
+                               "HOOP_ID\twhere and how to meet: a secret\n"
+                               "OMP_NUM_THREADS, OPENBLAS_NUM_THREADS\t1, unless set\n"
+                               "HOOPRUN_TERMINAL\t1 if standard error is a terminal: progress may be shown on it\n"
+                               "\n"
+                               "HOOP_ADDRESS sets the address on which the ranks meet (127.0.0.1)."},
+    {NULL, NULL},
+};
+
+static const struct hoop_manual_words words[] = {
+    {"bind", "core none"},
+    {"log-dir", "@directory"},
+    {"", "@command"},
+    {NULL, NULL},
+};
+
+static int parse_ranks(const char *text, struct argp_state *state)
+{
+    char *end;
+    const long ranks = strtol(text, &end, 10);
+
+    if (end == text || *end != '\0' || ranks < 1 || ranks > MOST_RANKS)
+        argp_error(state, "-n %s: give a number of ranks from 1 to %d", text, MOST_RANKS);
+    return (int)ranks;
+}
+
+static double parse_seconds(const char *text, struct argp_state *state)
+{
+    char *end;
+    const double seconds = strtod(text, &end);
+
+    if (end == text || *end != '\0' || !isfinite(seconds) || seconds <= 0)
+        argp_error(state, "--timeout %s: give seconds above 0", text);
+    return seconds;
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+    struct options *options = state->input;
+
+    switch (key) {
+    case 'n':
+        options->ranks = parse_ranks(argument, state);
+        return 0;
+    case KEY_BIND:
+        if (strcmp(argument, "core") != 0 && strcmp(argument, "none") != 0)
+            argp_error(state, "--bind %s: give core or none", argument);
+        options->bind_core = argument[0] == 'c';
+        return 0;
+    case KEY_TIMEOUT:
+        options->timeout = parse_seconds(argument, state);
+        return 0;
+    case KEY_LOG:
+        options->log_directory = argument;
+        return 0;
+    case KEY_NO_PREFIX:
+        options->prefix = false;
+        return 0;
+    case 'q':
+        options->quiet = true;
+        return 0;
+    case ARGP_KEY_ARG: /* what follows the program is its own */
+        options->program = &state->argv[state->next - 1];
+        state->next = state->argc;
+        return 0;
+    case ARGP_KEY_NO_ARGS:
+        argp_error(state, "which program shall the ranks run?");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+void options_parse(struct options *options, int argc, char **argv)
+{
+    static const struct argp argp = {table, parse, "PROGRAM [ARGUMENT...]", description, NULL, NULL, NULL};
+    static const struct hoop_manual manual = {
+        "hooprun", "run a program as the ranks of one hoop job", &argp, sections, words, false};
+
+    *options = (struct options){.ranks = 1, .prefix = true};
+    hoop_manual_parse(&manual, argc, argv, ARGP_IN_ORDER, options);
+}
