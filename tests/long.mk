@@ -21,7 +21,4 @@ check-fuzz:
 		--enable-fuzz --enable-sanitize=address,undefined
 
 EXTRA_DIST += tests/long
-clean-local-long:
-	rm -rf check-asan check-tsan check-fuzz
-clean-local: clean-local-long
 EXTRA_DIST += tests/sanitize/lsan.txt tests/sanitize/tsan.txt
