@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* The flat algorithm by hand, for small vectors on one host: every rank writes its vector into a slot of its own, with the
+ * call's number and fingerprint in the same cache line, and reads the slots of those whose data it needs. One hop, no
+ * acknowledgement, no reset.
+ *
+ * Each rank has HOOP_FLAT_SLOTS slots, used in turn by the call's number. A slot may be written again when every rank has
+ * finished the call that used it last, which shows in the numbers of the calls that the ranks have started.
+ *
+ * Gives the same bits as the plan of algorithm "flat"; only time would change without it.
+ */
+#ifndef HOOP_EXEC_FLAT_H
+#define HOOP_EXEC_FLAT_H
+
+#include "exec/wait.h"
+#include "hoop/plan.h"
+
+struct hoop_flat {
+    struct hoop_board *board;
+    uint64_t floor;      /* every rank is known to have started this call */
+    const void **inputs; /* room for one pointer a rank */
+};
+
+struct hoop_flat_call {
+    enum hoop_coll coll;
+    enum hoop_type type;
+    enum hoop_op op;
+    int root;
+    size_t count; /* as the caller of the collective gave it */
+    const void *in;
+    void *out;
+    uint64_t sequence, tag;
+};
+
+/* Bytes that a rank with data writes into its slot. */
+size_t hoop_flat_bytes(const struct hoop_flat_call *call, int ranks);
+
+/* Run the call; hoop_flat_bytes must not exceed the board's shape.flat.
+ * Blocking: until done or a verdict.   Errors: the verdict's; a tag that differs passes the verdict. */
+enum hoop_status hoop_flat_run(struct hoop_flat *flat, const struct hoop_flat_call *call, struct hoop_wait *wait);
+
+/* Wake every rank that sleeps: something of ours has been published. */
+void hoop_flat_ring_all(const struct hoop_board *board);
+
+#endif

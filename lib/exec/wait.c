@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* The phases of waiting, and what is looked at meanwhile. */
+#include "exec/wait.h"
+
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "health/monitor.h"
+#include "health/verdict.h"
+
+enum {
+    YIELDS = 64,         /* polls with the core given away between them */
+    YIELDS_CROWDED = 24, /* fewer: whoever sleeps leaves the core to a rank that has something to do */
+    LOOK_EVERY_POLLS = 256,
+    SPINS_A_MICROSECOND = 25 /* pause takes about 40 ns on current x86 cores */
+};
+
+static const uint64_t look_every = 5000000, longest_sleep = 10000000; /* ns */
+
+static void pause_core(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+void hoop_wait_init(struct hoop_wait *wait, struct hoop_board *board, double spin, bool crowded, double late,
+                    double timeout)
+{
+    *wait = (struct hoop_wait){.board = board,
+                               .spins = crowded ? 0 : (int)(spin * 1e6 * SPINS_A_MICROSECOND),
+                               .yields = crowded ? YIELDS_CROWDED : YIELDS,
+                               .late = late,
+                               .timeout = timeout};
+}
+
+/* Compare our call with the peers': a rank that made another call under the same number may never send what we wait for. */
+static void look_for_mismatch(const struct hoop_wait *wait)
+{
+    struct hoop_board *board = wait->board;
+    const struct hoop_call *own = &hoop_board_card(board, board->rank)->call[wait->sequence % HOOP_CALL_RECORDS];
+
+    for (int rank = 0; rank < board->shape.ranks; rank++) {
+        struct hoop_card *card = hoop_board_card(board, rank);
+        const uint64_t started = atomic_load_explicit(&card->started, memory_order_acquire);
+
+        if (rank == board->rank || started < wait->sequence || started >= wait->sequence + HOOP_CALL_RECORDS - 1)
+            continue;
+        if (card->call[wait->sequence % HOOP_CALL_RECORDS].fingerprint != own->fingerprint) {
+            const int a = rank < board->rank ? rank : board->rank, b = rank < board->rank ? board->rank : rank;
+            hoop_verdict_pass(board, (struct hoop_verdict){HOOP_VERDICT_MISMATCH, a, b, (unsigned)wait->sequence});
+            return;
+        }
+    }
+}
+
+/* The ranks that have not made our call yet, as "2, 5"; returns the first one, -1 if all have. */
+static int late_ranks(const struct hoop_wait *wait, char *text, size_t size)
+{
+    int first = -1;
+    size_t used = 0;
+
+    text[0] = 0;
+    for (int rank = 0; rank < wait->board->shape.ranks; rank++) {
+        if (atomic_load(&hoop_board_card(wait->board, rank)->started) >= wait->sequence)
+            continue;
+        if (used < size)
+            used += (size_t)snprintf(text + used, size - used, first < 0 ? "%d" : ", %d", rank);
+        first = first < 0 ? rank : first;
+    }
+    return first;
+}
+
+static void report_late(struct hoop_wait *wait, uint64_t now)
+{
+    struct hoop_board *board = wait->board;
+    char call[160], ranks[256];
+    const double seconds = (double)(now - wait->begun) / 1e9;
+
+    hoop_call_text(&hoop_board_card(board, board->rank)->call[wait->sequence % HOOP_CALL_RECORDS], call, sizeof call);
+    if (late_ranks(wait, ranks, sizeof ranks) >= 0)
+        hoop_log(HOOP_LOG_WARN, board->rank,
+                 "call %" PRIu64 " (%s) has waited %.0f s for ranks that have not made it yet: %s", wait->sequence,
+                 call, seconds, ranks);
+    else
+        hoop_log(HOOP_LOG_WARN, board->rank, "call %" PRIu64 " (%s) has taken %.0f s; all ranks are in it",
+                 wait->sequence, call, seconds);
+    wait->next_report = now + (uint64_t)(2 * wait->late * 1e9);
+}
+
+static void look(struct hoop_wait *wait)
+{
+    struct hoop_board *board = wait->board;
+    const uint64_t now = hoop_now();
+
+    if (wait->begun == 0) {
+        wait->begun = now;
+        wait->next_look = now;
+        wait->next_report = now + (uint64_t)(wait->late * 1e9);
+    }
+    if (now < wait->next_look)
+        return;
+    wait->next_look = now + look_every;
+    hoop_health_look(board, wait->sequence);
+    look_for_mismatch(wait);
+    if (now >= wait->next_report)
+        report_late(wait, now);
+    if (wait->timeout > 0 && (double)(now - wait->begun) > wait->timeout * 1e9) {
+        char ranks[256];
+        const int late = late_ranks(wait, ranks, sizeof ranks);
+        hoop_verdict_pass(board, (struct hoop_verdict){HOOP_VERDICT_LATE, late < 0 ? board->rank : late, board->rank,
+                                                       (unsigned)wait->sequence});
+    }
+}
+
+/* Polls in the phase are used up: go on to the next. */
+static void next_phase(struct hoop_wait *wait)
+{
+    const int most = wait->phase == HOOP_WAIT_SPIN ? wait->spins : wait->yields;
+
+    if (++wait->polls > most) {
+        wait->phase++;
+        wait->polls = 0;
+    }
+}
+
+enum hoop_status hoop_wait_step(struct hoop_wait *wait)
+{
+    struct hoop_bell *bell = &hoop_board_card(wait->board, wait->board->rank)->bell;
+
+    switch (wait->phase) {
+    case HOOP_WAIT_SPIN:
+        if (wait->polls < wait->spins)
+            pause_core();
+        next_phase(wait);
+        if (wait->polls % LOOK_EVERY_POLLS == LOOK_EVERY_POLLS - 1)
+            look(wait);
+        break;
+    case HOOP_WAIT_YIELD:
+        sched_yield();
+        next_phase(wait);
+        break;
+    case HOOP_WAIT_ARM: /* the caller polls once more before we sleep */
+        look(wait);
+        hoop_bell_arm(bell);
+        wait->phase = HOOP_WAIT_SLEEP;
+        break;
+    case HOOP_WAIT_SLEEP:
+        if (!hoop_verdict_stands(wait->board)) {
+            wait->sleeps++;
+            hoop_bell_sleep(bell, longest_sleep);
+        } else {
+            hoop_bell_disarm(bell);
+        }
+        wait->phase = HOOP_WAIT_ARM;
+        break;
+    }
+    return hoop_verdict_stands(wait->board) ? hoop_verdict_status(hoop_verdict_read(wait->board)) : HOOP_OK;
+}

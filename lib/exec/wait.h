@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Waiting for peers on one host, in steps: poll for a while, then yield the core between polls, then sleep until a peer
+ * rings. With more ranks than cores polling is useless, since the peer needs our core to go on.
+ *
+ * The one who waits polls, calls hoop_wait_step when nothing moved, and hoop_wait_moved when something did. Every few
+ * milliseconds a step also looks at what can go wrong: a verdict, a dead or silent peer, a peer that made another
+ * call, a deadline; so every wait ends.
+ */
+#ifndef HOOP_EXEC_WAIT_H
+#define HOOP_EXEC_WAIT_H
+
+#include "mem/board.h"
+
+enum hoop_wait_phase { HOOP_WAIT_SPIN, HOOP_WAIT_YIELD, HOOP_WAIT_ARM, HOOP_WAIT_SLEEP };
+
+struct hoop_wait {
+    struct hoop_board *board;
+    int spins, yields;    /* polls before the next phase */
+    double late, timeout; /* seconds; timeout 0: never */
+    /* of the running call */
+    uint64_t sequence;
+    uint64_t begun; /* when it first waited; 0: not yet */
+    uint64_t next_look, next_report;
+    enum hoop_wait_phase phase;
+    int polls; /* in this phase */
+    /* figures */
+    uint64_t sleeps;
+};
+
+/* Prepare for one communicator. spin: seconds to poll before yielding; crowded: ranks outnumber cores. */
+void hoop_wait_init(struct hoop_wait *wait, struct hoop_board *board, double spin, bool crowded, double late,
+                    double timeout);
+
+/* A call begins. */
+static inline void hoop_wait_begin(struct hoop_wait *wait, uint64_t sequence)
+{
+    wait->sequence = sequence;
+    wait->begun = 0;
+    wait->phase = HOOP_WAIT_SPIN;
+    wait->polls = 0;
+}
+
+/* Nothing moved: spend some time. Returns HOOP_OK (poll again) or the verdict's status. */
+enum hoop_status hoop_wait_step(struct hoop_wait *wait);
+
+/* Something moved: the next wait begins anew. */
+static inline void hoop_wait_moved(struct hoop_wait *wait)
+{
+    if (wait->phase == HOOP_WAIT_SLEEP)
+        hoop_bell_disarm(&hoop_board_card(wait->board, wait->board->rank)->bell);
+    wait->phase = HOOP_WAIT_SPIN;
+    wait->polls = 0;
+}
+
+#endif
