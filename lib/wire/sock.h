@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* TCP sockets with deadlines, IPv4 and IPv6. All descriptors are non-blocking and close-on-exec; no call raises
+ * SIGPIPE. */
+#ifndef HOOP_WIRE_SOCK_H
+#define HOOP_WIRE_SOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hoop.h"
+
+struct hoop_address {
+    uint8_t family; /* 4 or 6 */
+    uint16_t port;
+    unsigned char host[16]; /* network order; IPv4 uses the first four, the others are 0 */
+};
+
+enum { HOOP_ADDRESS_TEXT = 64 }; /* bytes of "[host]:port" with its final NUL */
+
+/* Read a literal IPv4 or IPv6 host (no name, no port).   Errors: HOOP_ERR_ARG. */
+enum hoop_status hoop_address_parse(struct hoop_address *address, const char *host);
+
+/* "10.0.0.1:40121" or "[fd00::1]:40121". */
+void hoop_address_print(const struct hoop_address *address, char text[HOOP_ADDRESS_TEXT]);
+
+/* Stands for all of a machine's interfaces: no place to connect to. */
+bool hoop_address_is_any(const struct hoop_address *address);
+
+/* Listen on the address; port 0: a free one, told back in address->port.   Errors: HOOP_ERR_SYSTEM. */
+enum hoop_status hoop_sock_listen(struct hoop_address *address, int *listener);
+
+/* Take the next connection.
+ * Returns HOOP_OK, HOOP_AGAIN (none there, or it has gone again), HOOP_ERR_SYSTEM (out of descriptors or memory).
+ * Never blocks. */
+enum hoop_status hoop_sock_accept(int listener, int *sock);
+
+/* Connect.   Blocking: until connected, at most until deadline.
+ * Errors: HOOP_ERR_TIMEOUT, HOOP_ERR_PEER (nobody listens there), HOOP_ERR_SYSTEM. */
+enum hoop_status hoop_sock_connect(const struct hoop_address *address, int *sock, uint64_t deadline);
+
+/* Wait until sock is readable (or has ended).   Errors: HOOP_ERR_TIMEOUT, HOOP_ERR_SYSTEM. */
+enum hoop_status hoop_sock_wait(int sock, uint64_t deadline);
+
+/* Send or receive exactly bytes.   Blocking: until done, at most until deadline.
+ * Errors: HOOP_ERR_TIMEOUT, HOOP_ERR_PEER (the other end closed or died), HOOP_ERR_SYSTEM. */
+enum hoop_status hoop_sock_send_all(int sock, const void *data, size_t bytes, uint64_t deadline);
+enum hoop_status hoop_sock_recv_all(int sock, void *data, size_t bytes, uint64_t deadline);
+
+/* Move what goes without blocking. *moved receives how much, which may be less than bytes.
+ * Returns HOOP_OK (something moved, or bytes was 0), HOOP_AGAIN (nothing), HOOP_ERR_PEER (the other end closed or died).
+ * Writes no error record: the caller knows better who the other end is. */
+enum hoop_status hoop_sock_send_some(int sock, const void *data, size_t bytes, size_t *moved);
+enum hoop_status hoop_sock_recv_some(int sock, void *data, size_t bytes, size_t *moved);
+
+#endif
