@@ -7,11 +7,16 @@
  * Lane    an in-order program; the lanes of a rank run side by side.
  * Chunk   part of a buffer on a grid of G chunks. The grid spans the collective's whole vector: all ranks'
  *         blocks for all_gather and reduce_scatter, else the one vector. IN and OUT use the same chunk numbers
- *         (a rank's IN of all_gather, and its OUT of reduce_scatter, hold the chunks of its own block only);
- *         TMP has chunk numbers of its own, and TMP chunk t is as large as the largest chunk of the grid.
- * Match   the k-th send on (source, destination, lane) meets the k-th receive there. No tags.
+ *         (a rank's IN of all_gather, and its OUT of reduce_scatter, hold the chunks of its own block only; broadcast
+ *         has an IN on the root only, reduce an OUT on the root only; the barrier's chunks are all empty).
+ *         TMP has chunk numbers of its own: TMP chunk t holds as many elements as chunk t mod G of the grid, one slice
+ *         of it at a time.
+ * Match   the k-th send on (source, destination, lane) meets the k-th receive there. No tags. Both name chunks of
+ *         equal size.
  * Slice   slice s is the s-th part of every chunk; each lane runs its whole program once for slice 0, then for
- *         slice 1, and so on. TMP is reused from slice to slice.
+ *         slice 1, and so on. TMP is reused from slice to slice: what slice s left there is not read by slice s + 1.
+ * Empty   a chunk's slice of no elements is skipped by every step, at both ends of a message. The barrier's are not:
+ *         its messages are sent with zero bytes.
  *
  * Chunk i of G over N elements begins at element i * (N div G) + min(i, N mod G); for all_gather and
  * reduce_scatter the blocks are equal and each block is cut that way. Slices cut a chunk by the same rule.
@@ -53,11 +58,13 @@ enum hoop_step_kind {
     HOOP_STEP_KINDS
 };
 
-/* Flags of a step. */
+/* Flags of a step. FORWARD and NO_STORE permit, they do not demand: doing the two steps one after the other, with the
+ * store, is always right. With one slot a link it is even needed: who holds a received frame until there is room to
+ * send it on may wait in a circle. With two slots or more both ways are proved. */
 enum {
     HOOP_STEP_STAGED = 1,   /* SEND: copy the data out at once instead of lending the buffer to the peer */
-    HOOP_STEP_FORWARD = 2,  /* RECV, RECV_REDUCE: the next step is a SEND of the same chunk; both are done in one pass (fuse) */
-    HOOP_STEP_NO_STORE = 4  /* with FORWARD: `to` is overwritten before it is read again, so it is not stored (fuse) */
+    HOOP_STEP_FORWARD = 2,  /* RECV, RECV_REDUCE: the next step is a SEND of the same chunk; both may be done in one pass (fuse) */
+    HOOP_STEP_NO_STORE = 4  /* with FORWARD: `to` is overwritten before it is read again, so it need not be stored (fuse) */
 };
 
 struct hoop_step {
@@ -78,8 +85,10 @@ struct hoop_lane_plan {
 struct hoop_problem {
     enum hoop_coll coll;
     int ranks, rank;
-    int root;        /* reduce, broadcast: authors see 0 here, since rooted plans are written for root 0 and relabelled */
-    bool in_place;   /* OUT is IN (all_gather: IN is this rank's block of OUT; reduce_scatter: the reverse; rooted: as on the root) */
+    int root;        /* reduce, broadcast: authors see 0 here, since rooted plans are written for root 0 and relabelled
+                        (not those of an algorithm with any_root); elsewhere 0 */
+    bool in_place;   /* OUT is IN (all_gather: IN is this rank's block of OUT; reduce_scatter: the reverse; rooted: OUT is
+                        IN on the root, and the other ranks' plans do not depend on it) */
     int channels;    /* copies of the program side by side, each on its own part of every chunk; 1 … HOOP_MAX_CHANNELS */
 };
 
@@ -96,12 +105,13 @@ struct hoop_plan {
 };
 
 /* What the algorithm promises, per rank (the largest over ranks), for a vector of grid chunks all of size 1/G.
- * The checker compares it with the plan. Sizes are parts of the collective's whole vector. */
+ * The checker compares it with the plan. Sizes are parts of the collective's whole vector; the barrier's are 0.
+ * With C channels there are C times as many messages; the rest stays. */
 struct hoop_cost {
     double messages;   /* most messages sent by one rank */
     double volume;     /* most data sent by one rank, in vectors */
     double reduced;    /* most data reduced by one rank, in vectors */
-    double depth;      /* longest chain of dependent messages */
+    double depth;      /* longest chain of messages of which each is sent after the one before was received, in lane order */
 };
 
 struct hoop_builder;
@@ -116,6 +126,8 @@ struct hoop_algo {
     struct hoop_cost (*cost)(const struct hoop_problem *problem);
     /* Write the plan of problem->rank. Pure: same problem, same plan. Returns hoop_builder_status. */
     enum hoop_status (*plan)(struct hoop_builder *builder, const struct hoop_problem *problem);
+    /* plan and cost see the true root and rank, to keep the order of ranks; false: they see root 0, relabelled. */
+    bool any_root;
 };
 
 /* ---- writing a plan: builder calls keep the first error and do nothing after it
@@ -123,7 +135,8 @@ struct hoop_algo {
 
 /* A new lane. All ranks number their lanes alike: lane l of one rank talks to lane l of others. */
 HOOP_API struct hoop_lane *hoop_lane(struct hoop_builder *builder);
-/* Set the grid, before the first step: chunks of the whole vector (all_gather, reduce_scatter: a multiple of ranks). */
+/* Set the grid, before the first step: chunks of the whole vector (all_gather, reduce_scatter: a multiple of ranks).
+ * Without it the grid is 1 (all_gather, reduce_scatter: ranks). */
 HOOP_API void hoop_grid(struct hoop_builder *builder, int chunks);
 /* to = from. */
 HOOP_API void hoop_copy(struct hoop_lane *lane, enum hoop_buffer to, int to_chunk, enum hoop_buffer from, int from_chunk);
@@ -135,7 +148,7 @@ HOOP_API void hoop_send(struct hoop_lane *lane, int peer, enum hoop_buffer from,
 HOOP_API void hoop_send_staged(struct hoop_lane *lane, int peer, enum hoop_buffer from, int chunk);
 /* to = received. */
 HOOP_API void hoop_recv(struct hoop_lane *lane, int peer, enum hoop_buffer to, int chunk);
-/* to = received op from, with the same chunk number on both sides (TMP as one side: the other side's number is used modulo the TMP size set so far; use _at to name both). */
+/* to = received op from, with the same chunk number on both sides; _at names both. */
 HOOP_API void hoop_recv_reduce(struct hoop_lane *lane, int peer, enum hoop_buffer to, int chunk, enum hoop_buffer from);
 HOOP_API void hoop_recv_reduce_at(struct hoop_lane *lane, int peer, enum hoop_buffer to, int to_chunk, enum hoop_buffer from,
                                   int from_chunk);
@@ -162,6 +175,8 @@ HOOP_API void hoop_plan_free(struct hoop_plan *plan);
 HOOP_API const struct hoop_algo *hoop_algo_get(int i);
 /* The algorithm of that name, or NULL.   Blocking: never.   Threads: any.   Errors: none. */
 HOOP_API const struct hoop_algo *hoop_algo_find(const char *name);
+/* One line for people about algorithm i; "" past the end.   Blocking: never.   Threads: any.   Errors: none. */
+HOOP_API const char *hoop_algo_help(int i);
 
 /* Names as users type them: "all_reduce", …; -1 for a text that is none.   Blocking: never.   Threads: any.   Errors: none. */
 HOOP_API const char *hoop_coll_name(enum hoop_coll coll);
@@ -189,7 +204,8 @@ HOOP_API enum hoop_status hoop_plan_parse(struct hoop_plan **plan, const char *t
 struct hoop_check {
     int slices;        /* 1 or more */
     int credit;        /* messages a link holds before the sender waits, 1 or more */
-    bool borrow;       /* sends that are not staged lend their source: a step that overwrites it waits for the receiver */
+    bool borrow;       /* sends that are not staged lend their source: a step that overwrites it waits for the receiver,
+                          also a step of another lane */
     bool skip_cost;    /* do not compare with the algorithm's formulas */
     /* results */
     uint64_t steps;    /* steps executed */
@@ -199,12 +215,13 @@ struct hoop_check {
     char fault[512];   /* what is wrong, with rank, lane, step; "" if nothing */
 };
 
-/* Prove that plan[0 … ranks - 1], the plans of all ranks, together solve their problem.
+/* Prove that plan[0 … ranks - 1], the plans of all ranks in rank order, together solve their problem.
  *
  * Executes them symbolically under the given credit, slices and borrow mode and checks that sends and receives pair up,
  * nothing deadlocks, nothing undefined is read, nothing is added twice, IN is written only in place, lanes are
  * race-free, TMP stays in its size and may be reused by the next slice, every rank's OUT is what the collective
- * promises with the same reduction expression on all ranks, and the cost is the algorithm's own formula.
+ * promises with the same reduction expression on all ranks, and the cost is the algorithm's own formula. With a
+ * credit of 2 or more a FORWARD step waits until its SEND can go, too (the executor may do either).
  * Blocking: never.   Threads: any.
  * Errors: HOOP_ERR_ARG (a plan is wrong: check->fault tells), HOOP_ERR_MEMORY. */
 HOOP_API enum hoop_status hoop_plan_check(struct hoop_plan *const *plan, struct hoop_check *check);

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Flat: every rank sends what others need straight to them.
+ *
+ * Idea: one step. All-reduce: everyone sends the whole vector to everyone and adds up alone. Reduce-scatter: the same
+ * with each receiver's block. The rest is what it must be: everyone to the root, the root to everyone, everyone's
+ * block to everyone, an empty message to everyone.
+ * Cost, per rank: n-1 messages (reduce: 1); all-reduce n-1 vectors, all-gather and reduce-scatter (n-1)/n, broadcast
+ * n-1 from the root, reduce 1.   Depth: 1.
+ * Order: ((x0 + x1) + x2) + … on every rank and for every root, so the bits do not depend on who adds.
+ *
+ * Rank 0 and 1 begin with their own part; a later rank first gathers what comes before it, and in place it does so
+ * in TMP, since its own part lies where the sum will be. Only where all ranks overwrite what all are sending
+ * (all-reduce in place) are sends staged: nobody could begin if everybody waited for his readers.
+ */
+#include "hoop/plan.h"
+
+static bool applicable(const struct hoop_problem *p)
+{
+    return p->ranks >= 1;
+}
+
+static struct hoop_cost cost(const struct hoop_problem *p)
+{
+    const double n = p->ranks, others = n - 1;
+
+    if (p->ranks == 1)
+        return (struct hoop_cost){0};
+    switch (p->coll) {
+    case HOOP_ALL_REDUCE:
+        return (struct hoop_cost){.messages = others, .volume = others, .reduced = others, .depth = 1};
+    case HOOP_REDUCE:
+        return (struct hoop_cost){.messages = 1, .volume = 1, .reduced = others, .depth = 1};
+    case HOOP_BROADCAST:
+        return (struct hoop_cost){.messages = others, .volume = others, .depth = 1};
+    case HOOP_ALL_GATHER:
+        return (struct hoop_cost){.messages = others, .volume = others / n, .depth = 1};
+    case HOOP_REDUCE_SCATTER:
+        return (struct hoop_cost){.messages = others, .volume = others / n, .reduced = others / n, .depth = 1};
+    default:
+        return (struct hoop_cost){.messages = others, .depth = 1};
+    }
+}
+
+/* OUT's chunk = the sum of all ranks' in rank order; mine is in IN. */
+static void sum_in_order(struct hoop_lane *lane, const struct hoop_problem *p, int chunk)
+{
+    const enum hoop_buffer early = p->in_place ? HOOP_TMP : HOOP_OUT; /* gathers the ranks before mine */
+    const int at = p->in_place ? 0 : chunk;
+
+    if (p->rank < 2) { /* what comes first is added to my own part: rank 0 has it from 1, rank 1 from 0 */
+        hoop_recv_reduce(lane, 1 - p->rank, HOOP_OUT, chunk, HOOP_IN);
+    } else {
+        hoop_recv(lane, 0, early, at);
+        for (int rank = 1; rank < p->rank; rank++)
+            hoop_recv_reduce_at(lane, rank, early, at, early, at);
+        if (p->in_place)
+            hoop_combine(lane, HOOP_OUT, chunk, HOOP_TMP, 0);
+        else
+            hoop_combine(lane, HOOP_OUT, chunk, HOOP_IN, chunk);
+    }
+    for (int rank = p->rank < 2 ? 2 : p->rank + 1; rank < p->ranks; rank++)
+        hoop_recv_reduce(lane, rank, HOOP_OUT, chunk, HOOP_OUT);
+}
+
+/* Send to all others, beginning with the next rank so that not all begin with the same one. */
+static void send_to_all(struct hoop_lane *lane, const struct hoop_problem *p)
+{
+    for (int i = 1; i < p->ranks; i++) {
+        const int peer = (p->rank + i) % p->ranks;
+        const int chunk = p->coll == HOOP_ALL_GATHER ? p->rank : p->coll == HOOP_REDUCE_SCATTER ? peer : 0;
+
+        if (p->coll == HOOP_ALL_REDUCE && p->in_place)
+            hoop_send_staged(lane, peer, HOOP_IN, chunk);
+        else
+            hoop_send(lane, peer, HOOP_IN, chunk);
+    }
+}
+
+static void receive_from_all(struct hoop_lane *lane, const struct hoop_problem *p)
+{
+    for (int i = 1; i < p->ranks; i++) {
+        const int peer = (p->rank + p->ranks - i) % p->ranks;
+
+        hoop_recv(lane, peer, HOOP_OUT, p->coll == HOOP_ALL_GATHER ? peer : 0);
+    }
+}
+
+static void copy_own(struct hoop_lane *lane, const struct hoop_problem *p)
+{
+    const bool blocks = p->coll == HOOP_ALL_GATHER || p->coll == HOOP_REDUCE_SCATTER;
+    const int chunk = blocks ? p->rank : 0;
+
+    if (!p->in_place && p->coll != HOOP_BARRIER)
+        hoop_copy(lane, HOOP_OUT, chunk, HOOP_IN, chunk);
+}
+
+static enum hoop_status plan(struct hoop_builder *b, const struct hoop_problem *p)
+{
+    const bool at_root = p->rank == p->root;
+    struct hoop_lane *lane = hoop_lane(b);
+
+    if (p->ranks == 1) {
+        copy_own(lane, p);
+        return hoop_builder_status(b);
+    }
+    switch (p->coll) {
+    case HOOP_ALL_REDUCE:
+    case HOOP_REDUCE_SCATTER:
+        send_to_all(lane, p);
+        sum_in_order(lane, p, p->coll == HOOP_REDUCE_SCATTER ? p->rank : 0);
+        break;
+    case HOOP_REDUCE:
+        if (at_root)
+            sum_in_order(lane, p, 0);
+        else
+            hoop_send(lane, p->root, HOOP_IN, 0);
+        break;
+    case HOOP_BROADCAST:
+        if (at_root) {
+            send_to_all(lane, p);
+            copy_own(lane, p);
+        } else {
+            hoop_recv(lane, p->root, HOOP_OUT, 0);
+        }
+        break;
+    default: /* all-gather, barrier */
+        send_to_all(lane, p);
+        if (p->coll == HOOP_ALL_GATHER)
+            copy_own(lane, p);
+        receive_from_all(lane, p);
+    }
+    return hoop_builder_status(b);
+}
+
+const struct hoop_algo hoop_algo_flat = {"flat", applicable, cost, plan, true};

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* The builder: takes down the author's steps and makes the stored plan of them.
+ *
+ * The author writes one program, for one channel and (unless the algorithm has any_root) for root 0. The builder
+ * keeps the first error, does nothing after it and tells it once at the end. The stored plan repeats the program for
+ * every channel: chunk g of grid G becomes chunk g * C + c on a grid of G * C, and lane l becomes lane l * C + c, so
+ * the channels touch no common chunk and share no link. Rooted programs are turned: the author's rank r is rank
+ * (r + root) mod n.
+ *
+ * A stored plan is one allocation: the head, the lane table, then 16 bytes a step.
+ */
+#include "plan/build.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/status.h"
+
+enum { CHUNKS_MOST = 1 << 24, STEPS_MOST = 1 << 28, STEPS_FIRST = 16, RANKS_MOST = 1 << 20 };
+
+static bool rooted(enum hoop_coll coll)
+{
+    return coll == HOOP_REDUCE || coll == HOOP_BROADCAST;
+}
+
+static bool in_blocks(enum hoop_coll coll)
+{
+    return coll == HOOP_ALL_GATHER || coll == HOOP_REDUCE_SCATTER;
+}
+
+/* Keep the author's first mistake, told with the algorithm, the problem and the place. */
+__attribute__((format(printf, 3, 4), cold)) static void object(struct hoop_builder *builder,
+                                                               const struct hoop_lane *lane, const char *format, ...)
+{
+    char what[256];
+    va_list arguments;
+
+    if (builder->status != HOOP_OK)
+        return;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    builder->status =
+        hoop_fail(HOOP_ERR_ARG, "algorithm %s, %s of %d ranks, rank %d, lane %u, step %u: %s", builder->algo->name,
+                  hoop_coll_name(builder->problem->coll), builder->problem->ranks, builder->problem->rank,
+                  lane != NULL ? lane->number : 0, lane != NULL ? lane->steps : 0, what);
+}
+
+/* ---- the author's calls ---- */
+
+struct hoop_lane *hoop_lane(struct hoop_builder *builder)
+{
+    if (builder->lanes >= builder->most_lanes) {
+        object(builder, NULL, "more than %u lanes", builder->most_lanes);
+        builder->spare.builder = builder;
+        return &builder->spare;
+    }
+    struct hoop_lane *lane = &builder->lane[builder->lanes];
+
+    *lane = (struct hoop_lane){.builder = builder, .number = builder->lanes++};
+    return lane;
+}
+
+void hoop_grid(struct hoop_builder *builder, int chunks)
+{
+    const struct hoop_problem *problem = builder->problem;
+
+    for (uint32_t i = 0; i < builder->lanes; i++)
+        if (builder->lane[i].steps > 0)
+            object(builder, &builder->lane[i], "the grid is set after the first step");
+    if (chunks < 1 || chunks > CHUNKS_MOST / problem->channels)
+        object(builder, NULL, "a grid of %d chunks in %d channels; 1 to %d are allowed in all", chunks,
+               problem->channels, CHUNKS_MOST);
+    else if (in_blocks(problem->coll) && chunks % problem->ranks != 0)
+        object(builder, NULL, "a grid of %d chunks cannot be cut into %d equal blocks", chunks, problem->ranks);
+    else
+        builder->grid = (uint32_t)chunks;
+}
+
+/* Is the chunk one that the buffer can have? Grows TMP. */
+static bool take_chunk(struct hoop_lane *lane, enum hoop_buffer buffer, int chunk)
+{
+    struct hoop_builder *builder = lane->builder;
+    const int most = buffer == HOOP_TMP ? CHUNKS_MOST / builder->problem->channels : (int)builder->grid;
+
+    if (buffer != HOOP_IN && buffer != HOOP_OUT && buffer != HOOP_TMP) {
+        object(builder, lane, "buffer %d is none", (int)buffer);
+        return false;
+    }
+    if (chunk < 0 || chunk >= most) {
+        object(builder, lane, "chunk %d is outside of 0 to %d", chunk, most - 1);
+        return false;
+    }
+    if (buffer == HOOP_TMP && (uint32_t)chunk >= builder->tmp)
+        builder->tmp = (uint32_t)chunk + 1;
+    return true;
+}
+
+static bool take_peer(struct hoop_lane *lane, int peer)
+{
+    const struct hoop_problem *problem = lane->builder->problem;
+
+    if (peer >= 0 && peer < problem->ranks && peer != problem->rank)
+        return true;
+    object(lane->builder, lane, "peer %d is not another rank of 0 to %d", peer, problem->ranks - 1);
+    return false;
+}
+
+static void append(struct hoop_lane *lane, struct hoop_step step)
+{
+    struct hoop_builder *builder = lane->builder;
+
+    if (builder->status != HOOP_OK)
+        return;
+    if (lane->steps == lane->room) {
+        const uint32_t room = lane->room == 0 ? STEPS_FIRST : 2 * lane->room;
+
+        if (room > STEPS_MOST) {
+            object(builder, lane, "more than %d steps", STEPS_MOST);
+            return;
+        }
+        struct hoop_step *grown = hoop_realloc(lane->step, room, sizeof *grown);
+        if (grown == NULL) {
+            builder->status = HOOP_ERR_MEMORY;
+            return;
+        }
+        lane->step = grown;
+        lane->room = room;
+    }
+    lane->step[lane->steps++] = step;
+}
+
+static void append_local(struct hoop_lane *lane, enum hoop_step_kind kind, enum hoop_buffer to, int to_chunk,
+                         enum hoop_buffer from, int from_chunk)
+{
+    if (!take_chunk(lane, to, to_chunk) || !take_chunk(lane, from, from_chunk))
+        return;
+    append(lane, (struct hoop_step){.kind = (uint8_t)kind,
+                                    .to_buffer = (uint8_t)to,
+                                    .from_buffer = (uint8_t)from,
+                                    .to = (uint32_t)to_chunk,
+                                    .from = (uint32_t)from_chunk});
+}
+
+void hoop_copy(struct hoop_lane *lane, enum hoop_buffer to, int to_chunk, enum hoop_buffer from, int from_chunk)
+{
+    append_local(lane, HOOP_STEP_COPY, to, to_chunk, from, from_chunk);
+}
+
+void hoop_combine(struct hoop_lane *lane, enum hoop_buffer to, int to_chunk, enum hoop_buffer from, int from_chunk)
+{
+    append_local(lane, HOOP_STEP_REDUCE, to, to_chunk, from, from_chunk);
+}
+
+static void append_send(struct hoop_lane *lane, int peer, enum hoop_buffer from, int chunk, unsigned flags)
+{
+    if (!take_peer(lane, peer) || !take_chunk(lane, from, chunk))
+        return;
+    append(lane, (struct hoop_step){.kind = HOOP_STEP_SEND,
+                                    .from_buffer = (uint8_t)from,
+                                    .flags = (uint8_t)flags,
+                                    .peer = peer,
+                                    .from = (uint32_t)chunk});
+}
+
+void hoop_send(struct hoop_lane *lane, int peer, enum hoop_buffer from, int chunk)
+{
+    append_send(lane, peer, from, chunk, 0);
+}
+
+void hoop_send_staged(struct hoop_lane *lane, int peer, enum hoop_buffer from, int chunk)
+{
+    append_send(lane, peer, from, chunk, HOOP_STEP_STAGED);
+}
+
+void hoop_recv(struct hoop_lane *lane, int peer, enum hoop_buffer to, int chunk)
+{
+    if (!take_peer(lane, peer) || !take_chunk(lane, to, chunk))
+        return;
+    append(lane,
+           (struct hoop_step){.kind = HOOP_STEP_RECV, .to_buffer = (uint8_t)to, .peer = peer, .to = (uint32_t)chunk});
+}
+
+void hoop_recv_reduce_at(struct hoop_lane *lane, int peer, enum hoop_buffer to, int to_chunk, enum hoop_buffer from,
+                         int from_chunk)
+{
+    if (!take_peer(lane, peer) || !take_chunk(lane, to, to_chunk) || !take_chunk(lane, from, from_chunk))
+        return;
+    append(lane, (struct hoop_step){.kind = HOOP_STEP_RECV_REDUCE,
+                                    .to_buffer = (uint8_t)to,
+                                    .from_buffer = (uint8_t)from,
+                                    .peer = peer,
+                                    .to = (uint32_t)to_chunk,
+                                    .from = (uint32_t)from_chunk});
+}
+
+void hoop_recv_reduce(struct hoop_lane *lane, int peer, enum hoop_buffer to, int chunk, enum hoop_buffer from)
+{
+    hoop_recv_reduce_at(lane, peer, to, chunk, from, chunk);
+}
+
+void hoop_after(struct hoop_lane *lane, const struct hoop_lane *other)
+{
+    if (other == lane)
+        object(lane->builder, lane, "a lane cannot wait for itself");
+    else if (other->builder != lane->builder)
+        object(lane->builder, lane, "the other lane belongs to another plan");
+    else if (other->steps > 0)
+        append(lane,
+               (struct hoop_step){.kind = HOOP_STEP_AFTER, .peer = (int32_t)other->number, .to = other->steps - 1});
+}
+
+enum hoop_status hoop_builder_status(const struct hoop_builder *builder)
+{
+    return builder->status;
+}
+
+/* ---- from the author's program to the stored plan ---- */
+
+bool hoop_plan_aliased(const struct hoop_problem *problem, uint32_t grid, uint32_t chunk)
+{
+    if (!problem->in_place)
+        return false;
+    if (rooted(problem->coll))
+        return problem->rank == problem->root;
+    if (in_blocks(problem->coll))
+        return chunk / (grid / (uint32_t)problem->ranks) == (uint32_t)problem->rank;
+    return problem->coll == HOOP_ALL_REDUCE;
+}
+
+static bool turned(const struct hoop_algo *algo, const struct hoop_problem *problem)
+{
+    return rooted(problem->coll) && !algo->any_root;
+}
+
+/* One step for channel c of C, with the peer's true rank. */
+static struct hoop_step place(struct hoop_step step, uint32_t c, uint32_t channels, int shift, int ranks)
+{
+    if (step.kind == HOOP_STEP_AFTER) {
+        step.peer = (int32_t)((uint32_t)step.peer * channels + c);
+        return step;
+    }
+    if (step.kind != HOOP_STEP_COPY && step.kind != HOOP_STEP_REDUCE)
+        step.peer = (step.peer + shift) % ranks;
+    if (step.kind != HOOP_STEP_SEND)
+        step.to = step.to * channels + c;
+    if (step.kind != HOOP_STEP_RECV)
+        step.from = step.from * channels + c;
+    return step;
+}
+
+static struct hoop_plan *store(const struct hoop_builder *builder, const struct hoop_problem *problem)
+{
+    const uint32_t channels = (uint32_t)problem->channels, lanes = builder->lanes * channels;
+    const int shift = turned(builder->algo, problem) ? problem->root : 0;
+    size_t steps = 0;
+
+    for (uint32_t i = 0; i < builder->lanes; i++)
+        steps += builder->lane[i].steps;
+    steps *= channels;
+    struct hoop_plan *plan =
+        hoop_calloc(1, sizeof *plan + lanes * sizeof(struct hoop_lane_plan) + steps * sizeof(struct hoop_step));
+    if (plan == NULL)
+        return NULL;
+    plan->algo = builder->algo;
+    plan->problem = *problem;
+    plan->grid = builder->grid * channels;
+    plan->tmp = builder->tmp * channels;
+    plan->lanes = lanes;
+    struct hoop_step *next = (struct hoop_step *)(plan->lane + lanes);
+    for (uint32_t i = 0; i < lanes; i++) {
+        const struct hoop_lane *lane = &builder->lane[i / channels];
+
+        plan->lane[i] = (struct hoop_lane_plan){.steps = lane->steps, .step = next};
+        for (uint32_t s = 0; s < lane->steps; s++)
+            *next++ = place(lane->step[s], i % channels, channels, shift, problem->ranks);
+    }
+    return plan;
+}
+
+static enum hoop_status check_problem(const struct hoop_problem *problem)
+{
+    if ((unsigned)problem->coll >= HOOP_COLLS)
+        return hoop_fail(HOOP_ERR_ARG, "collective %d is none", (int)problem->coll);
+    if (problem->ranks < 1 || problem->ranks > RANKS_MOST)
+        return hoop_fail(HOOP_ERR_ARG, "%d ranks; 1 to %d are allowed", problem->ranks, RANKS_MOST);
+    if (problem->rank < 0 || problem->rank >= problem->ranks)
+        return hoop_fail(HOOP_ERR_ARG, "rank %d is outside of 0 to %d", problem->rank, problem->ranks - 1);
+    if (rooted(problem->coll) && (problem->root < 0 || problem->root >= problem->ranks))
+        return hoop_fail(HOOP_ERR_ARG, "root %d is outside of 0 to %d", problem->root, problem->ranks - 1);
+    if (problem->channels < 1 || problem->channels > HOOP_MAX_CHANNELS)
+        return hoop_fail(HOOP_ERR_ARG, "%d channels; 1 to %d are allowed", problem->channels, HOOP_MAX_CHANNELS);
+    return HOOP_OK;
+}
+
+/* Let the author write, for root 0 if that is what it expects. */
+static enum hoop_status write_steps(struct hoop_builder *builder, struct hoop_problem *seen, bool fuse)
+{
+    builder->problem = seen;
+    builder->most_lanes = (uint32_t)(HOOP_MAX_LANES / seen->channels);
+    builder->grid = in_blocks(seen->coll) ? (uint32_t)seen->ranks : 1;
+    if (turned(builder->algo, seen)) {
+        seen->rank = (seen->rank - seen->root + seen->ranks) % seen->ranks;
+        seen->root = 0;
+    }
+    if (!builder->algo->applicable(seen))
+        return hoop_fail(HOOP_ERR_ARG, "algorithm %s does not do %s of %d ranks", builder->algo->name,
+                         hoop_coll_name(seen->coll), seen->ranks);
+    const enum hoop_status status = builder->algo->plan(builder, seen);
+    if (status != HOOP_OK)
+        return status;
+    return fuse ? hoop_plan_fuse(builder) : builder->status;
+}
+
+enum hoop_status hoop_plan_build(struct hoop_plan **plan, const struct hoop_algo *algo,
+                                 const struct hoop_problem *problem, bool fuse)
+{
+    enum hoop_status status = check_problem(problem);
+
+    if (status != HOOP_OK)
+        return status;
+    struct hoop_problem whole = *problem;
+    if (!rooted(whole.coll))
+        whole.root = 0;
+    if (whole.coll == HOOP_BARRIER)
+        whole.in_place = false;
+
+    struct hoop_problem seen = whole;
+    struct hoop_builder builder = {.algo = algo};
+    status = write_steps(&builder, &seen, fuse);
+    if (status == HOOP_OK) {
+        struct hoop_plan *stored = store(&builder, &whole);
+
+        if (stored != NULL)
+            *plan = stored;
+        else
+            status = HOOP_ERR_MEMORY;
+    }
+    for (uint32_t i = 0; i < builder.lanes; i++)
+        hoop_free(builder.lane[i].step);
+    return status;
+}
+
+void hoop_plan_free(struct hoop_plan *plan)
+{
+    hoop_free(plan);
+}
