@@ -1,1 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
+if HAVE_CHECK
+check_PROGRAMS += tests/unit/dtype_reduce tests/unit/dtype_convert
+TESTS += tests/unit/dtype_reduce tests/unit/dtype_convert
+endif
+tests_unit_dtype_reduce_SOURCES = tests/unit/dtype_reduce.c tests/unit/dtype_reference.c tests/unit/dtype_reference.h
+tests_unit_dtype_reduce_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_unit_dtype_reduce_LDADD = $(TEST_LIBS)
+tests_unit_dtype_convert_SOURCES = tests/unit/dtype_convert.c tests/unit/dtype_reference.c tests/unit/dtype_reference.h
+tests_unit_dtype_convert_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_unit_dtype_convert_LDADD = $(TEST_LIBS)

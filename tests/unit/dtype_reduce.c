@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Types × operators × lengths × alignments × levels of the host kernels, compared bit by bit with the wide reference. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "unit/dtype_reference.h"
+
+enum { LONGEST = 300, MARGIN = 64, ROOM = LONGEST * 8 + 3 * MARGIN, INPUTS = 9, UNTOUCHED = 0xa5 };
+
+static unsigned char room[INPUTS + 2][ROOM]; /* each begins MARGIN bytes or more before its buffer */
+
+/* Skips what this machine cannot run. */
+static bool use(int level)
+{
+    return hoop_kernel_level_set((enum hoop_kernel_level)level);
+}
+
+static unsigned char *place(int which, uint64_t *seed)
+{
+    memset(room[which], UNTOUCHED, ROOM);
+    return room[which] + MARGIN + reference_random(seed, 64);
+}
+
+static bool untouched_around(int which, const unsigned char *buffer, size_t bytes)
+{
+    for (const unsigned char *at = room[which]; at < room[which] + ROOM; at++)
+        if ((at < buffer || at >= buffer + bytes) && *at != UNTOUCHED)
+            return false;
+    return true;
+}
+
+/* mode 0: apart; 1: to is left; 2: to is right; 3: all are one. */
+static void try_reduce(size_t count, enum hoop_type type, enum hoop_op op, int mode, uint64_t *seed)
+{
+    const size_t bytes = count * hoop_type_size(type);
+    unsigned char *left = place(0, seed), *right = place(1, seed), *also = place(3, seed), expected[ROOM];
+    unsigned char *to = mode == 0 ? place(2, seed) : mode == 2 ? right : left;
+    const int which = mode == 0 ? 2 : mode == 2 ? 1 : 0;
+    const uint64_t start = *seed;
+
+    for (int twice = 0; twice <= 1; twice++) {
+        *seed = start;
+        reference_fill(left, count, type, seed);
+        reference_fill(right, count, type, seed);
+        if (mode == 3)
+            right = left;
+        reference_reduce(expected, (const unsigned char *[]){left, right}, 2, count, type, op, 0);
+        if (twice)
+            hoop_kernel_reduce_two(to, also, left, right, count, type, op);
+        else
+            hoop_kernel_reduce(to, left, right, count, type, op);
+        ck_assert_msg(memcmp(to, expected, bytes) == 0 && untouched_around(which, to, bytes),
+                      "level=%d type=%s op=%s count=%zu mode=%d twice=%d seed=%llu", (int)hoop_kernel_level(),
+                      hoop_type_name(type), hoop_op_name(op), count, mode, twice, (unsigned long long)start);
+        ck_assert_msg(!twice || (memcmp(also, expected, bytes) == 0 && untouched_around(3, also, bytes)),
+                      "also: level=%d type=%s op=%s count=%zu mode=%d", (int)hoop_kernel_level(), hoop_type_name(type),
+                      hoop_op_name(op), count, mode);
+    }
+}
+
+START_TEST(two_operands)
+{
+    uint64_t seed = 1;
+
+    if (!use(_i))
+        return;
+    for (int type = 0; type < HOOP_TYPES; type++)
+        for (int op = 0; op < HOOP_OPS; op++)
+            for (size_t count = 0; count <= 130; count++)
+                for (int mode = 0; mode <= 3; mode++)
+                    try_reduce(count, (enum hoop_type)type, (enum hoop_op)op, mode, &seed);
+}
+END_TEST
+
+/* replaced: the input that receives the result; -1: none. ranks 0: no average. */
+static void try_many(int n, size_t count, enum hoop_type type, enum hoop_op op, int replaced, int ranks, uint64_t *seed)
+{
+    const size_t bytes = count * hoop_type_size(type);
+    unsigned char *inputs[INPUTS], *to, expected[ROOM];
+
+    for (int k = 0; k < n; k++) {
+        inputs[k] = place(k, seed);
+        reference_fill(inputs[k], count, type, seed);
+    }
+    to = replaced >= 0 ? inputs[replaced] : place(INPUTS, seed);
+    reference_reduce(expected, (const unsigned char *const *)inputs, n, count, type, op, ranks);
+    if (ranks > 0)
+        hoop_kernel_average_many(to, (const void *const *)inputs, n, count, type, ranks);
+    else
+        hoop_kernel_reduce_many(to, (const void *const *)inputs, n, count, type, op);
+    ck_assert_msg(memcmp(to, expected, bytes) == 0 && untouched_around(replaced >= 0 ? replaced : INPUTS, to, bytes),
+                  "level=%d type=%s op=%s n=%d count=%zu replaced=%d ranks=%d", (int)hoop_kernel_level(),
+                  hoop_type_name(type), hoop_op_name(op), n, count, replaced, ranks);
+}
+
+START_TEST(many_operands)
+{
+    uint64_t seed = 2;
+
+    if (!use(_i))
+        return;
+    for (int type = 0; type < HOOP_TYPES; type++)
+        for (int op = 0; op < HOOP_OPS; op++)
+            for (int n = 1; n <= INPUTS; n++)
+                for (size_t count = 0; count <= LONGEST; count += 1 + reference_random(&seed, 16))
+                    try_many(n, count, (enum hoop_type)type, (enum hoop_op)op,
+                             (int)reference_random(&seed, (uint64_t)n + 1) - 1, 0, &seed);
+}
+END_TEST
+
+START_TEST(average)
+{
+    static const int ranks[] = {1, 2, 3, 7, 128, 1000};
+    uint64_t seed = 3;
+
+    if (!use(_i))
+        return;
+    for (int type = 0; type < HOOP_TYPES; type++)
+        for (size_t r = 0; r < sizeof(ranks) / sizeof(*ranks); r++)
+            for (int n = 1; n <= INPUTS; n += 2)
+                for (size_t count = 0; count <= LONGEST; count += 1 + reference_random(&seed, 16))
+                    try_many(n, count, (enum hoop_type)type, HOOP_AVG,
+                             (int)reference_random(&seed, (uint64_t)n + 1) - 1, ranks[r], &seed);
+}
+END_TEST
+
+START_TEST(divide)
+{
+    static const int ranks[] = {1, 2, 3, 5, 10, 255, 256, 300, 65537, 2147483647};
+    uint64_t seed = 4;
+
+    if (!use(_i))
+        return;
+    for (int type = 0; type < HOOP_TYPES; type++)
+        for (size_t r = 0; r < sizeof(ranks) / sizeof(*ranks); r++)
+            for (size_t count = 0; count <= 130; count++) {
+                unsigned char *data = place(0, &seed), expected[ROOM];
+                const size_t bytes = count * hoop_type_size((enum hoop_type)type);
+
+                if (ranks[r] > 1 << 24 && hoop_type_wide((enum hoop_type)type) == HOOP_F32)
+                    continue; /* not a float */
+                reference_fill(data, count, (enum hoop_type)type, &seed);
+                reference_reduce(expected, (const unsigned char *[]){data}, 1, count, (enum hoop_type)type, HOOP_SUM,
+                                 ranks[r]);
+                hoop_kernel_divide(data, count, (enum hoop_type)type, ranks[r]);
+                ck_assert_msg(memcmp(data, expected, bytes) == 0 && untouched_around(0, data, bytes),
+                              "level=%d type=%s count=%zu ranks=%d", _i, hoop_type_name((enum hoop_type)type), count,
+                              ranks[r]);
+            }
+}
+END_TEST
+
+/* Buffers that end, then begin, at a page that must not be touched. */
+static unsigned char *fenced(size_t page)
+{
+    unsigned char *pages = mmap(NULL, 3 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    ck_assert(pages != MAP_FAILED);
+    ck_assert_int_eq(mprotect(pages + page, page, PROT_READ | PROT_WRITE), 0);
+    return pages + page;
+}
+
+START_TEST(nothing_outside_is_read)
+{
+    const size_t page = 65536; /* a multiple of every page size in use */
+    unsigned char *left = fenced(page), *right = fenced(page), *to = fenced(page), *also = fenced(page);
+
+    if (!use(_i))
+        return;
+    for (int kind = 0; kind < HOOP_TYPES; kind++)
+        for (size_t count = 1; count <= 130; count++)
+            for (int end = 0; end <= 1; end++) {
+                const enum hoop_type type = (enum hoop_type)kind;
+                const size_t at = end ? page - count * hoop_type_size(type) : 0;
+                const size_t wide_at = end ? page - count * sizeof(float) : 0;
+                const void *inputs[] = {left + at, right + at, left + at};
+
+                hoop_kernel_reduce_two(to + at, also + at, left + at, right + at, count, type, HOOP_SUM);
+                hoop_kernel_reduce_many(to + at, inputs, 3, count, type, HOOP_MAX);
+                hoop_kernel_divide(to + at, count, type, 3);
+                if (hoop_type_wide(type) == HOOP_F32) {
+                    hoop_kernel_widen((float *)(void *)(to + wide_at), left + at, count, type);
+                    hoop_kernel_narrow(left + at, (const float *)(void *)(to + wide_at), count, type);
+                }
+            }
+}
+END_TEST
+
+START_TEST(names)
+{
+    ck_assert_str_eq(hoop_type_name(HOOP_F32), "float");
+    ck_assert_str_eq(hoop_type_name(HOOP_BF16), "bfloat16");
+    ck_assert_str_eq(hoop_op_name(HOOP_AVG), "avg");
+    ck_assert_str_eq(hoop_type_name(HOOP_TYPES), "?");
+    ck_assert_str_eq(hoop_type_name((enum hoop_type) - 1), "?");
+    ck_assert_str_eq(hoop_op_name(HOOP_OPS), "?");
+    ck_assert_uint_eq(hoop_type_size(HOOP_TYPES), 0);
+    ck_assert_uint_eq(hoop_type_size(HOOP_F16), 2);
+    ck_assert_uint_eq(hoop_type_size(HOOP_I64), 8);
+    for (int type = 0; type < HOOP_TYPES; type++) {
+        const enum hoop_type wide = hoop_type_wide((enum hoop_type)type);
+
+        ck_assert_uint_gt(hoop_type_size((enum hoop_type)type), 0);
+        ck_assert_int_eq(hoop_type_wide(wide), wide);
+        for (int other = 0; other < type; other++)
+            ck_assert_str_ne(hoop_type_name((enum hoop_type)type), hoop_type_name((enum hoop_type)other));
+    }
+}
+END_TEST
+
+START_TEST(nothing_of_nothing)
+{
+    const void *inputs[] = {NULL, NULL};
+
+    for (int type = 0; type < HOOP_TYPES; type++) {
+        hoop_kernel_reduce(NULL, NULL, NULL, 0, (enum hoop_type)type, HOOP_SUM);
+        hoop_kernel_reduce_two(NULL, NULL, NULL, NULL, 0, (enum hoop_type)type, HOOP_MIN);
+        hoop_kernel_reduce_many(NULL, inputs, 2, 0, (enum hoop_type)type, HOOP_PROD);
+        hoop_kernel_divide(NULL, 0, (enum hoop_type)type, 2);
+    }
+    hoop_kernel_widen(NULL, NULL, 0, HOOP_F16);
+    hoop_kernel_narrow(NULL, NULL, 0, HOOP_BF16);
+    hoop_kernel_copy(NULL, NULL, 0);
+}
+END_TEST
+
+START_TEST(levels)
+{
+    const enum hoop_kernel_level best = hoop_kernel_level();
+
+    ck_assert(hoop_kernel_level_set(HOOP_KERNEL_PLAIN));
+    ck_assert_int_eq(hoop_kernel_level(), HOOP_KERNEL_PLAIN);
+    ck_assert(!hoop_kernel_level_set(HOOP_KERNEL_LEVELS));
+    ck_assert(hoop_kernel_level_set(best));
+    ck_assert_int_eq(hoop_kernel_level(), best);
+    for (int level = (int)best + 1; level < HOOP_KERNEL_LEVELS; level++)
+        ck_assert(!hoop_kernel_level_set((enum hoop_kernel_level)level));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("dtype_reduce");
+    TCase *each_level = tcase_create("each level"), *once = tcase_create("once");
+    SRunner *runner;
+    int failed;
+
+    tcase_set_timeout(each_level, 120);
+    tcase_add_loop_test(each_level, two_operands, 0, HOOP_KERNEL_LEVELS);
+    tcase_add_loop_test(each_level, many_operands, 0, HOOP_KERNEL_LEVELS);
+    tcase_add_loop_test(each_level, average, 0, HOOP_KERNEL_LEVELS);
+    tcase_add_loop_test(each_level, divide, 0, HOOP_KERNEL_LEVELS);
+    tcase_add_loop_test(each_level, nothing_outside_is_read, 0, HOOP_KERNEL_LEVELS);
+    suite_add_tcase(suite, each_level);
+    tcase_add_test(once, names);
+    tcase_add_test(once, nothing_of_nothing);
+    tcase_add_test(once, levels);
+    suite_add_tcase(suite, once);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed > 0;
+}

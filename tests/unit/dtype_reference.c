@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "unit/dtype_reference.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#if defined(__SIZEOF_FLOAT128__)
+typedef __float128 wide_real;
+#else
+typedef long double wide_real; /* 113 bits on the other 64-bit machines */
+#endif
+typedef __int128 wide_integer;
+
+struct format {
+    bool real, has_sign;
+    int fraction, exponent; /* bits */
+};
+
+static struct format format_of(enum hoop_type type)
+{
+    switch (type) {
+    case HOOP_F32:
+        return (struct format){true, true, 23, 8};
+    case HOOP_F64:
+        return (struct format){true, true, 52, 11};
+    case HOOP_F16:
+        return (struct format){true, true, 10, 5};
+    case HOOP_BF16:
+        return (struct format){true, true, 7, 8};
+    case HOOP_U8:
+        return (struct format){false, false, 0, 0};
+    default:
+        return (struct format){false, true, 0, 0};
+    }
+}
+
+static uint64_t read_bits(const void *from, size_t i, enum hoop_type type)
+{
+    uint64_t bits = 0;
+
+    memcpy(&bits, (const unsigned char *)from + i * hoop_type_size(type), hoop_type_size(type));
+    return bits;
+}
+
+static void write_bits(void *to, size_t i, enum hoop_type type, uint64_t bits)
+{
+    memcpy((unsigned char *)to + i * hoop_type_size(type), &bits, hoop_type_size(type));
+}
+
+static double decode(uint64_t bits, struct format format)
+{
+    const uint64_t fraction = bits & ((UINT64_C(1) << format.fraction) - 1);
+    const int top = (1 << format.exponent) - 1, exponent = (int)(bits >> format.fraction) & top;
+    const int bias = top / 2;
+    const double sign = bits >> (format.fraction + format.exponent) ? -1 : 1;
+
+    if (exponent == top)
+        return fraction != 0 ? (double)NAN : sign * (double)INFINITY;
+    if (exponent == 0)
+        return sign * ldexp((double)fraction, 1 - bias - format.fraction);
+    return sign * ldexp((double)(fraction + (UINT64_C(1) << format.fraction)), exponent - bias - format.fraction);
+}
+
+static uint64_t encode(double value, struct format format)
+{
+    const int top = (1 << format.exponent) - 1, bias = top / 2;
+    const uint64_t infinite = (uint64_t)top << format.fraction;
+    const uint64_t sign = (uint64_t)(signbit(value) != 0) << (format.fraction + format.exponent);
+    int exponent = 1 - bias;
+
+    if (isnan(value))
+        return infinite | UINT64_C(1) << (format.fraction - 1);
+    value = fabs(value);
+    if (isinf(value))
+        return sign | infinite;
+    if (value >= ldexp(1, exponent))
+        exponent = ilogb(value);
+
+    /* In units of the last place; a carry moves on into the exponent, at last to infinity. */
+    const uint64_t units = (uint64_t)rint(ldexp(value, format.fraction - exponent));
+    const uint64_t bits = units + ((uint64_t)(exponent + bias - 1) << format.fraction);
+    return sign | (bits < infinite ? bits : infinite);
+}
+
+double reference_decode(uint16_t stored, enum hoop_type type)
+{
+    return decode(stored, format_of(type));
+}
+
+uint16_t reference_encode(double value, enum hoop_type type)
+{
+    return (uint16_t)encode(value, format_of(type));
+}
+
+static bool below(double a, double b)
+{
+    return a < b || (a == b && signbit(a) && !signbit(b));
+}
+
+/* The type to carry is double for F64, float for the others. */
+static double combine_reals(double a, double b, enum hoop_type type, enum hoop_op op)
+{
+    wide_real wide;
+
+    if (op == HOOP_MIN || op == HOOP_MAX) {
+        if (isnan(a) || isnan(b))
+            return (double)NAN;
+        return below(a, b) == (op == HOOP_MIN) ? a : b;
+    }
+    wide = op == HOOP_PROD ? (wide_real)a * (wide_real)b : (wide_real)a + (wide_real)b;
+    return type == HOOP_F64 ? (double)wide : (double)(float)wide;
+}
+
+static uint64_t reduce_reals(const unsigned char *const *inputs, int n, size_t i, enum hoop_type type, enum hoop_op op,
+                             int ranks)
+{
+    const struct format format = format_of(type);
+    double value = decode(read_bits(inputs[0], i, type), format);
+
+    for (int k = 1; k < n; k++)
+        value = combine_reals(value, decode(read_bits(inputs[k], i, type), format), type, op);
+    if (ranks > 0) {
+        const wide_real wide = (wide_real)value / ranks;
+        value = type == HOOP_F64 ? (double)wide : (double)(float)wide;
+    }
+    return encode(value, format);
+}
+
+static wide_integer read_integer(const void *from, size_t i, enum hoop_type type)
+{
+    const uint64_t bits = read_bits(from, i, type), unused = 64 - 8 * hoop_type_size(type);
+
+    return format_of(type).has_sign ? (wide_integer)((int64_t)(bits << unused) >> unused) : (wide_integer)bits;
+}
+
+static wide_integer wrap(wide_integer value, enum hoop_type type)
+{
+    uint64_t bits = (uint64_t)value;
+
+    return read_integer(&bits, 0, type);
+}
+
+static uint64_t reduce_integers(const unsigned char *const *inputs, int n, size_t i, enum hoop_type type,
+                                enum hoop_op op, int ranks)
+{
+    wide_integer value = read_integer(inputs[0], i, type);
+
+    for (int k = 1; k < n; k++) {
+        const wide_integer other = read_integer(inputs[k], i, type);
+
+        if (op == HOOP_MIN)
+            value = other < value ? other : value;
+        else if (op == HOOP_MAX)
+            value = other > value ? other : value;
+        else
+            value = wrap(op == HOOP_PROD ? value * other : value + other, type);
+    }
+    return (uint64_t)(ranks > 0 ? value / ranks : value);
+}
+
+void reference_reduce(void *to, const unsigned char *const *inputs, int n, size_t count, enum hoop_type type,
+                      enum hoop_op op, int ranks)
+{
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t bits = format_of(type).real ? reduce_reals(inputs, n, i, type, op, ranks)
+                                                   : reduce_integers(inputs, n, i, type, op, ranks);
+        write_bits(to, i, type, bits);
+    }
+}
+
+uint64_t reference_random(uint64_t *seed, uint64_t limit)
+{
+    *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (*seed >> 32 ^ *seed >> 11) % limit;
+}
+
+static uint64_t random_bits(uint64_t *seed)
+{
+    const uint64_t high = reference_random(seed, UINT64_C(1) << 32);
+
+    return high << 32 | reference_random(seed, UINT64_C(1) << 32);
+}
+
+static uint64_t corner_real(struct format format, uint64_t *seed)
+{
+    const uint64_t one = UINT64_C(1), infinite = ((one << format.exponent) - 1) << format.fraction;
+    const uint64_t quiet = one << (format.fraction - 1), sign = one << (format.fraction + format.exponent);
+    const uint64_t corners[] = {
+        0,
+        1,                            /* the smallest subnormal */
+        (one << format.fraction) - 1, /* the largest */
+        one << format.fraction,       /* the smallest normal */
+        infinite - 1,                 /* the largest finite */
+        infinite,
+        infinite | quiet,
+        infinite | quiet | 5,                              /* NaN with a payload */
+        infinite | 1,                                      /* signalling NaN */
+        (infinite >> 1) & ~((one << format.fraction) - 1), /* 1 */
+    };
+    const uint64_t corner = corners[reference_random(seed, sizeof(corners) / sizeof(*corners))];
+
+    return reference_random(seed, 2) ? corner : corner | sign;
+}
+
+void reference_fill(void *to, size_t count, enum hoop_type type, uint64_t *seed)
+{
+    const struct format format = format_of(type);
+    const uint64_t corners[] = {0, 1, UINT64_MAX, UINT64_MAX >> 1, UINT64_C(1) << 63};
+    const unsigned unused = 64 - 8 * (unsigned)hoop_type_size(type);
+
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t kind = reference_random(seed, 4);
+        uint64_t bits = random_bits(seed);
+
+        if (kind == 0 && format.real)
+            bits = corner_real(format, seed);
+        else if (kind == 0)
+            bits = corners[reference_random(seed, 5)] >> unused;
+        else if (kind < 3 && format.real) /* ordinary size, so that sums round and do not only absorb */
+            bits = encode(((double)(int32_t)bits) / 0x1p24, format);
+        write_bits(to, i, type, bits);
+    }
+}
