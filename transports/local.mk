@@ -1,1 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+libhoop_core_la_SOURCES += transports/transports.c transports/transports.h transports/transports.def \
+	transports/self/self.c transports/shm/link.c transports/shm/link.h transports/shm/shm.c \
+	transports/sim/network.c transports/sim/network.h transports/sim/sim.c transports/sim/sim.h
+EXTRA_DIST += transports/README.md

@@ -15,7 +15,8 @@
 #include "mem/atomic.h"
 
 struct hoop_bell {
-    _Alignas(64) _Atomic uint32_t armed; /* 1: somebody sleeps or is about to; the futex word: peers set it to 0 and wake */
+    /* The futex word. 1: its owner sleeps or is about to; peers set it to 0 and wake. */
+    _Alignas(64) _Atomic uint32_t armed;
 };
 
 /* After publishing: wake the sleeper if there is one. Never blocks. */

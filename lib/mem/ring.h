@@ -3,9 +3,9 @@
  *
  * A frame is a header line and, beyond HOOP_RING_INLINE bytes, a slot of payload or an offset to memory that the
  * consumer can reach itself (direct). The header's first word holds sequence number, kind and size, and is written
- * last: the consumer polls the line that it needs anyway, and an empty ring costs one load. The producer learns from the
- * consumer's counter which slots are free again; it reads that line only when the credit that it knows of is used up.
- * Nothing is ever reset: numbers run on, and zero-filled memory is an empty ring.
+ * last: the consumer polls the line that it needs anyway, and an empty ring costs one load. The producer learns from
+ * the consumer's counter which slots are free again; it reads that line only when the credit that it knows of is used
+ * up. Nothing is ever reset: numbers run on, and zero-filled memory is an empty ring.
  *
  * There is one header more than slots, so the producer always has room for a last frame that says why it closes.
  * An end that hangs up writes down where its next connection starts; a ring may be used again once both have.
@@ -81,8 +81,8 @@ size_t hoop_ring_bytes(int slots, size_t frame);
 void hoop_ring_produce(struct hoop_ring_producer *producer, void *memory, int slots, size_t frame);
 void hoop_ring_consume(struct hoop_ring_consumer *consumer, void *memory, int slots, size_t frame);
 
-/* Tell the peer that this end gives up, and why (HOOP_ERR_PEER: left; HOOP_ERR_MISMATCH; HOOP_ERR_INTERNAL). Only the first
- * cause counts. The consumer still gets what was sent before. */
+/* Tell the peer that this end gives up, and why (HOOP_ERR_PEER: left; HOOP_ERR_MISMATCH; HOOP_ERR_INTERNAL). Only the
+ * first cause counts. The consumer still gets what was sent before. */
 void hoop_ring_give_up_sending(struct hoop_ring_producer *producer, enum hoop_status cause);
 void hoop_ring_give_up_taking(struct hoop_ring_consumer *consumer, enum hoop_status cause);
 
@@ -91,12 +91,12 @@ void hoop_ring_hang_up_sending(struct hoop_ring_producer *producer);
 void hoop_ring_hang_up_taking(struct hoop_ring_consumer *consumer);
 
 /* Read the consumer's counter.
- * HOOP_OK, the consumer's cause for giving up (HOOP_ERR_PEER, HOOP_ERR_MISMATCH, HOOP_ERR_INTERNAL), or HOOP_ERR_INTERNAL: the
- * counter is impossible. `seen` is valid in any case. */
+ * HOOP_OK, the consumer's cause for giving up (HOOP_ERR_PEER, HOOP_ERR_MISMATCH, HOOP_ERR_INTERNAL), or
+ * HOOP_ERR_INTERNAL: the counter is impossible. `seen` is valid in any case. */
 enum hoop_status hoop_ring_refresh(struct hoop_ring_producer *producer);
 
-/* HOOP_OK if the producer is where it was when the frame came, else its cause for giving up: what was read from a direct
- * frame before this call is then not to be trusted. */
+/* HOOP_OK if the producer has not given up or hung up, else its cause: what was read from a direct frame before this
+ * call is then not to be trusted. */
 enum hoop_status hoop_ring_lender_status(struct hoop_ring_consumer *consumer);
 
 /* A cause as a number that fits in a header, and back; an impossible number is HOOP_ERR_INTERNAL. */
@@ -155,7 +155,8 @@ static inline void hoop_ring_publish(struct hoop_ring_producer *producer, enum h
 }
 
 /* Look at the next frame; it stays until hoop_ring_take.
- * HOOP_OK, HOOP_AGAIN (none has come), the producer's cause for giving up, or HOOP_ERR_INTERNAL: the header is impossible. */
+ * HOOP_OK, HOOP_AGAIN (none has come), the producer's cause for giving up, or HOOP_ERR_INTERNAL: the header is
+ * impossible. */
 static inline enum hoop_status hoop_ring_look(struct hoop_ring_consumer *consumer, struct hoop_frame *frame)
 {
     struct hoop_frame_head *head = &consumer->ring->head[consumer->head_at];
