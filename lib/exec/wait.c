@@ -51,7 +51,11 @@ static void look_for_mismatch(const struct hoop_wait *wait)
 
         if (rank == board->rank || started < wait->sequence || started >= wait->sequence + HOOP_CALL_RECORDS - 1)
             continue;
-        if (card->call[wait->sequence % HOOP_CALL_RECORDS].fingerprint != own->fingerprint) {
+        const uint64_t fingerprint =
+            __atomic_load_n(&card->call[wait->sequence % HOOP_CALL_RECORDS].fingerprint, __ATOMIC_ACQUIRE);
+        if (atomic_load(&card->started) >= wait->sequence + HOOP_CALL_RECORDS - 1)
+            continue; /* it went on meanwhile and may have written over what we read */
+        if (fingerprint != own->fingerprint) {
             const int a = rank < board->rank ? rank : board->rank, b = rank < board->rank ? board->rank : rank;
             hoop_verdict_pass(board, (struct hoop_verdict){HOOP_VERDICT_MISMATCH, a, b, (unsigned)wait->sequence});
             return;

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* One call: its turn, its publication, its run and its outcome. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "comm/comm.h"
+#include "dtype/dtype.h"
+#include "exec/stream.h"
+#include "health/verdict.h"
+
+static size_t element_of(const struct hoop_comm_call *call)
+{
+    return call->type == HOOP_TYPES ? 1 : hoop_type_size(call->type);
+}
+
+/* Elements of the collective's whole vector. */
+static size_t vector_of(const struct hoop_comm_call *call)
+{
+    const bool blocks = call->coll == HOOP_ALL_GATHER || call->coll == HOOP_REDUCE_SCATTER;
+    return blocks ? call->count * (size_t)call->comm->ranks : call->count;
+}
+
+/* ---- publication ---- */
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+    return hash ^ hash >> 29;
+}
+
+/* Tell the peers what we call, before any data. Returns the fingerprint, which is also on every frame. */
+static uint64_t publish(const struct hoop_comm_call *call, uint64_t sequence)
+{
+    const unsigned coll = call->closing ? HOOP_COLLS : call->coll;
+    const uint64_t kind = (uint64_t)coll | (uint64_t)call->type << 8 | (uint64_t)call->op << 16 |
+                          (uint64_t)call->in_place << 24 | (uint64_t)(uint32_t)call->root << 32;
+    const uint64_t fingerprint = mix(mix(mix(0x686f6f70, sequence), kind), call->count) | 1;
+    struct hoop_card *card = hoop_board_card(call->comm->board, call->comm->rank);
+    struct hoop_call *record = &card->call[sequence % HOOP_CALL_RECORDS];
+
+    record->sequence = sequence;
+    record->count = call->count;
+    record->root = call->root;
+    record->coll = (uint8_t)coll;
+    record->type = (uint8_t)call->type;
+    record->op = (uint8_t)call->op;
+    record->in_place = call->in_place;
+    __atomic_store_n(&record->fingerprint, fingerprint, __ATOMIC_RELAXED);
+    atomic_store_explicit(&card->started, sequence, memory_order_release);
+    return fingerprint;
+}
+
+/* ---- running a plan ---- */
+
+enum hoop_status hoop_scratch_grow(struct hoop_comm *comm, struct hoop_scratch *scratch, size_t bytes)
+{
+    if (bytes <= scratch->bytes)
+        return HOOP_OK;
+    if (scratch->memory)
+        hoop_heap_give(comm->heap, scratch->memory);
+    *scratch = (struct hoop_scratch){NULL, 0};
+    enum hoop_status status = hoop_heap_take(comm->heap, bytes, &scratch->memory);
+    if (status == HOOP_OK)
+        scratch->bytes = bytes;
+    return status;
+}
+
+/* Connect what the plan names and is not connected yet. */
+static enum hoop_status connect_links(struct hoop_comm *comm, const struct hoop_plan *plan)
+{
+    if ((int)plan->lanes > comm->lanes)
+        return hoop_fail(HOOP_ERR_INTERNAL, "plan %s has %u lanes, the communicator only %d", plan->algo->name,
+                         plan->lanes, comm->lanes);
+    for (uint32_t l = 0; l < plan->lanes; l++)
+        for (uint32_t s = 0; s < plan->lane[l].steps; s++) {
+            const struct hoop_step *step = &plan->lane[l].step[s];
+            if (step->kind < HOOP_STEP_SEND || step->kind > HOOP_STEP_RECV_REDUCE)
+                continue;
+            struct hoop_link **link = &comm->links[step->peer * comm->lanes + (int)l];
+            if (*link)
+                continue;
+            enum hoop_status status = comm->domain->transport->connect(comm->domain, step->peer, (int)l, NULL, 0, link);
+            if (status != HOOP_OK)
+                return status;
+        }
+    return HOOP_OK;
+}
+
+/* A link failed: what that means for everybody. */
+static enum hoop_status blame(struct hoop_comm *comm, enum hoop_status status)
+{
+    const int peer = hoop_exec_peer(comm->exec);
+    struct hoop_verdict verdict = {HOOP_VERDICT_FAILED, comm->rank, peer, (unsigned)comm->sequence};
+
+    if (status == HOOP_ERR_MISMATCH)
+        verdict = (struct hoop_verdict){HOOP_VERDICT_MISMATCH, peer < comm->rank ? peer : comm->rank,
+                                        peer < comm->rank ? comm->rank : peer, (unsigned)comm->sequence};
+    if (status == HOOP_ERR_PEER) {
+        hoop_health_look(comm->board, comm->sequence);
+        verdict = (struct hoop_verdict){HOOP_VERDICT_LEFT, peer, comm->rank, (unsigned)comm->sequence};
+    }
+    hoop_verdict_pass(comm->board, verdict);
+    return status;
+}
+
+static enum hoop_status drive(struct hoop_comm *comm)
+{
+    enum hoop_status status;
+    bool moved;
+
+    while ((status = hoop_exec_poll(comm->exec, &moved)) == HOOP_AGAIN) {
+        if (moved) {
+            hoop_wait_moved(&comm->wait);
+            continue;
+        }
+        status = hoop_wait_step(&comm->wait);
+        if (status != HOOP_OK)
+            break;
+    }
+    hoop_wait_moved(&comm->wait);
+    return status < HOOP_OK && !hoop_verdict_stands(comm->board) ? blame(comm, status) : status;
+}
+
+static enum hoop_status run_plan(const struct hoop_comm_call *call, const struct hoop_algo *algo, uint64_t tag)
+{
+    struct hoop_comm *comm = call->comm;
+    const bool rooted = call->root >= 0;
+    const struct hoop_problem problem = {.coll = call->coll,
+                                         .ranks = comm->ranks,
+                                         .rank = comm->rank,
+                                         .root = rooted ? call->root : 0,
+                                         .in_place = rooted ? call->root == comm->rank && call->in == call->out
+                                                            : call->in_place,
+                                         .channels = comm->channels};
+    const struct hoop_plan *plan = NULL;
+    struct hoop_binding binding;
+    size_t offset;
+
+    enum hoop_status status = hoop_plan_cache_get(&comm->plans, algo, &problem, &plan);
+    if (status == HOOP_OK)
+        status = hoop_bind(&binding, plan, call->count, element_of(call), comm->frame, 1);
+    if (status == HOOP_OK)
+        status = hoop_scratch_grow(comm, &comm->tmp, binding.tmp_bytes);
+    if (status == HOOP_OK)
+        status = connect_links(comm, plan);
+    if (status != HOOP_OK)
+        return status;
+    const struct hoop_exec_call run = {.plan = plan,
+                                       .binding = &binding,
+                                       .domain = comm->domain,
+                                       .links = comm->links,
+                                       .lanes = comm->lanes,
+                                       .type = call->type == HOOP_TYPES ? HOOP_U8 : call->type,
+                                       .op = call->op == HOOP_OPS ? HOOP_SUM : call->op,
+                                       .in = call->in,
+                                       .out = call->out,
+                                       .tmp = comm->tmp.memory,
+                                       .tag = tag,
+                                       .out_shared = hoop_board_owns(comm->board, call->out, 1, &offset)};
+    snprintf(comm->stats.last_plan, sizeof comm->stats.last_plan, "%s/shm/%dch/%zusl", algo->name, comm->channels,
+             binding.slices);
+    status = hoop_exec_start(comm->exec, &run);
+    return status == HOOP_OK ? drive(comm) : status;
+}
+
+/* ---- numerics around a plan ---- */
+
+/* Does this rank receive a combined vector, and how many elements of it? */
+static size_t combined(const struct hoop_comm_call *call)
+{
+    switch (call->coll) {
+    case HOOP_ALL_REDUCE:
+    case HOOP_REDUCE_SCATTER:
+        return call->count;
+    case HOOP_REDUCE:
+        return call->root == call->comm->rank ? call->count : 0;
+    default:
+        return 0;
+    }
+}
+
+static bool reduces(const struct hoop_comm_call *call)
+{
+    return call->op != HOOP_OPS;
+}
+
+static enum hoop_status run_and_divide(const struct hoop_comm_call *call, const struct hoop_algo *algo, uint64_t tag)
+{
+    enum hoop_status status = run_plan(call, algo, tag);
+
+    if (status == HOOP_OK && call->op == HOOP_AVG)
+        hoop_kernel_divide(call->out, combined(call), call->type, call->comm->ranks);
+    return status;
+}
+
+/* f16 and bf16 travel and are combined as f32, so that they are rounded once, at the end. Two summands need no such care. */
+static bool needs_wide(const struct hoop_comm_call *call)
+{
+    return reduces(call) && hoop_type_wide(call->type) != call->type && call->op != HOOP_MIN && call->op != HOOP_MAX &&
+           (call->comm->ranks > 2 || call->op == HOOP_AVG);
+}
+
+static enum hoop_status run_wide(const struct hoop_comm_call *call, const struct hoop_algo *algo, uint64_t tag)
+{
+    struct hoop_comm *comm = call->comm;
+    const size_t sent = vector_of(call), got = combined(call);
+    struct hoop_comm_call wide = *call;
+
+    enum hoop_status status = hoop_scratch_grow(comm, &comm->wide_in, sent * sizeof(float));
+    if (status == HOOP_OK)
+        status = hoop_scratch_grow(comm, &comm->wide_out, got * sizeof(float));
+    if (status != HOOP_OK)
+        return status;
+    hoop_kernel_widen(comm->wide_in.memory, call->in, sent, call->type);
+    wide.type = HOOP_F32;
+    wide.in = comm->wide_in.memory;
+    wide.out = got ? comm->wide_out.memory : NULL;
+    wide.in_place = false;
+    status = run_and_divide(&wide, algo, tag);
+    if (status == HOOP_OK)
+        hoop_kernel_narrow(call->out, wide.out, got, call->type);
+    return status;
+}
+
+/* ---- the ways a call can take ---- */
+
+static void run_alone(const struct hoop_comm_call *call)
+{
+    if (call->in != call->out && call->coll != HOOP_BARRIER)
+        hoop_kernel_copy(call->out, call->in, call->count * element_of(call));
+}
+
+static enum hoop_status run_flat(const struct hoop_comm_call *call, uint64_t tag)
+{
+    struct hoop_comm *comm = call->comm;
+    const struct hoop_flat_call flat = {.coll = call->coll,
+                                        .type = call->type == HOOP_TYPES ? HOOP_U8 : call->type,
+                                        .op = call->op,
+                                        .root = call->root,
+                                        .count = call->count,
+                                        .in = call->in,
+                                        .out = call->out,
+                                        .sequence = comm->sequence,
+                                        .tag = tag};
+
+    memcpy(comm->stats.last_plan, "flat/shm/lines", sizeof "flat/shm/lines");
+    return hoop_flat_run(&comm->flat, &flat, &comm->wait);
+}
+
+static enum hoop_status run_together(const struct hoop_comm_call *call, uint64_t tag, struct hoop_record *record)
+{
+    struct hoop_comm *comm = call->comm;
+    const struct hoop_problem problem = {
+        .coll = call->coll, .ranks = comm->ranks, .in_place = call->in_place, .channels = 1};
+    const size_t element = element_of(call), sent = call->coll == HOOP_REDUCE_SCATTER ? vector_of(call) : call->count;
+    const size_t contribution = call->coll == HOOP_BARRIER ? 0 : sent * element;
+    const struct hoop_algo *algo = hoop_comm_select(&comm->terrain, &problem, vector_of(call) * element, comm->frame,
+                                                    comm->flat_max, comm->forced);
+
+    if (comm->forced == NULL && contribution <= comm->flat_max)
+        algo = hoop_algo_find("flat");
+    record->plan = algo->name;
+    hoop_wait_begin(&comm->wait, comm->sequence);
+    if (contribution <= comm->flat_max && strcmp(algo->name, "flat") == 0)
+        return run_flat(call, tag);
+    hoop_flat_ring_all(comm->board); /* ranks that run ahead may wait for us to have started */
+    return needs_wide(call) ? run_wide(call, algo, tag) : run_and_divide(call, algo, tag);
+}
+
+/* A call that failed by itself must not leave the others waiting. */
+static enum hoop_status conclude(struct hoop_comm *comm, enum hoop_status status)
+{
+    const struct hoop_verdict own = {HOOP_VERDICT_FAILED, comm->rank, comm->rank, (unsigned)comm->sequence};
+
+    hoop_wait_moved(&comm->wait);
+    if (!hoop_verdict_stands(comm->board))
+        hoop_verdict_pass(comm->board, own);
+    const struct hoop_verdict verdict = hoop_verdict_read(comm->board);
+    if (verdict.kind == HOOP_VERDICT_FAILED && verdict.a == comm->rank)
+        return hoop_comm_failed(comm, status);
+    return hoop_comm_condemned(comm);
+}
+
+static enum hoop_status run(const struct hoop_comm_call *call)
+{
+    struct hoop_comm *comm = call->comm;
+    enum hoop_status status = hoop_comm_usable(comm, "collective");
+
+    if (status != HOOP_OK)
+        return status;
+    const uint64_t tag = publish(call, ++comm->sequence);
+    struct hoop_record *record = hoop_record_begin(comm->recorder);
+    *record = (struct hoop_record){.sequence = comm->sequence,
+                                   .count = call->count,
+                                   .root = call->root,
+                                   .coll = (uint8_t)call->coll,
+                                   .type = (uint8_t)call->type,
+                                   .op = (uint8_t)call->op,
+                                   .in_place = call->in_place};
+    if (comm->ranks == 1)
+        run_alone(call);
+    else
+        status = run_together(call, tag, record);
+    comm->stats.calls++;
+    comm->stats.bytes += vector_of(call) * element_of(call);
+    record->status = status;
+    return status == HOOP_OK ? HOOP_OK : conclude(comm, status);
+}
+
+/* ---- order ---- */
+
+static void wait_for_turn(struct hoop_comm *comm, uint64_t ticket)
+{
+    if (atomic_load(&comm->served) == ticket)
+        return;
+    pthread_mutex_lock(&comm->order);
+    atomic_fetch_add(&comm->waiting, 1);
+    while (atomic_load(&comm->served) != ticket)
+        pthread_cond_wait(&comm->turn, &comm->order);
+    atomic_fetch_sub(&comm->waiting, 1);
+    pthread_mutex_unlock(&comm->order);
+}
+
+static void end_turn(struct hoop_comm *comm, uint64_t ticket)
+{
+    atomic_store(&comm->served, ticket + 1);
+    if (atomic_load(&comm->waiting) == 0)
+        return;
+    pthread_mutex_lock(&comm->order);
+    pthread_cond_broadcast(&comm->turn);
+    pthread_mutex_unlock(&comm->order);
+}
+
+static enum hoop_status take_turn(void *data)
+{
+    const struct hoop_comm_call *call = data;
+    struct hoop_comm *comm = call->comm;
+    const uint64_t ticket = call->ticket;
+
+    wait_for_turn(comm, ticket);
+    const enum hoop_status status = run(call);
+    end_turn(comm, ticket);
+    return status;
+}
+
+enum hoop_status hoop_comm_submit(const struct hoop_comm_call *call, hoop_stream *stream)
+{
+    struct hoop_comm *comm = call->comm;
+    struct hoop_comm_call ticketed = *call;
+
+    if (stream == NULL) {
+        ticketed.ticket = comm->issued++;
+        return take_turn(&ticketed);
+    }
+    struct hoop_comm_call *kept = hoop_calloc(1, sizeof *kept);
+    if (kept == NULL)
+        return HOOP_ERR_MEMORY;
+    *kept = ticketed;
+    kept->ticket = comm->issued++;
+    enum hoop_status status = hoop_stream_enqueue(stream, take_turn, kept);
+    if (status != HOOP_OK) {
+        comm->issued--;
+        hoop_free(kept);
+    }
+    return status;
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* The communicator: everything that one rank needs to call collectives, and how a call goes through it.
+ *
+ *     hoop_all_reduce …   collectives.c   checks the arguments, makes a struct hoop_comm_call
+ *     hoop_comm_submit    call.c          runs it now, or gives it to a stream; keeps the order of calls
+ *     hoop_comm_run       call.c          publishes the call, chooses (select.c), runs flat or a plan, records the outcome
+ *
+ * A communicator belongs to one rank. Its calls run one at a time, in the order in which they were made, whichever
+ * threads and streams they come from.
+ */
+#ifndef HOOP_COMM_COMM_H
+#define HOOP_COMM_COMM_H
+
+#include <pthread.h>
+
+#include "base/settings.h"
+#include "base/status.h"
+#include "exec/flat.h"
+#include "exec/host.h"
+#include "exec/wait.h"
+#include "health/monitor.h"
+#include "hoop/plan.h"
+#include "hoop/transport.h"
+#include "mem/heap.h"
+#include "obs/recorder.h"
+#include "plan/cache.h"
+
+enum { HOOP_LANES_A_CHANNEL = 4 };
+
+/* A collective as its caller asked for it. */
+struct hoop_comm_call {
+    struct hoop_comm *comm;
+    uint64_t ticket;
+    enum hoop_coll coll;
+    bool closing;        /* the barrier of finalize */
+    enum hoop_type type; /* HOOP_TYPES: none (barrier) */
+    enum hoop_op op;     /* HOOP_OPS: none */
+    int root;            /* -1: none */
+    bool in_place;       /* as all ranks must agree; false for rooted collectives */
+    size_t count;
+    const void *in;
+    void *out;
+};
+
+/* Memory that grows to what the largest call needed, in the heap, so that peers can read it. */
+struct hoop_scratch {
+    void *memory;
+    size_t bytes;
+};
+
+/* What selection decides with; equal on all ranks. */
+struct hoop_terrain {
+    int ranks;
+    int cores; /* that the ranks may run on, all together */
+};
+
+struct hoop_comm {
+    int rank, ranks;
+    unsigned long forks; /* of the process when it was made: a forked child must not use it */
+    struct hoop_settings settings;
+    struct hoop_terrain terrain;
+    const struct hoop_algo *forced; /* NULL: auto */
+    int channels, slots, lanes;
+    size_t frame, flat_max;
+
+    struct hoop_board *board;
+    struct hoop_heap *heap;
+    struct hoop_watch *watch;
+    struct hoop_domain *domain;
+    struct hoop_link **links; /* ranks * lanes */
+
+    struct hoop_plan_cache plans;
+    struct hoop_exec *exec;
+    struct hoop_flat flat;
+    struct hoop_wait wait;
+    struct hoop_scratch tmp, wide_in, wide_out;
+    uint64_t sequence;
+
+    /* order of calls */
+    pthread_mutex_t order;
+    pthread_cond_t turn;
+    uint64_t issued;
+    _Atomic uint64_t served;
+    _Atomic int waiting; /* threads that wait for their turn */
+
+    /* outcome */
+    pthread_mutex_t error_lock;
+    enum hoop_status error; /* the first one */
+    char error_text[HOOP_ERROR_TEXT];
+    bool finalized;
+    struct hoop_recorder *recorder;
+    struct hoop_stats stats;
+};
+
+/* Run the call now (stream NULL) or in the stream's order; *call is copied.
+ * Errors: those of the public calls. */
+enum hoop_status hoop_comm_submit(const struct hoop_comm_call *call, hoop_stream *stream);
+
+/* Is the communicator fit for a call? HOOP_OK, or its first error with its text as the thread's last error. */
+enum hoop_status hoop_comm_usable(struct hoop_comm *comm, const char *what);
+
+/* Keep the communicator's first error; the text is the thread's last error. Returns the status that stands. */
+enum hoop_status hoop_comm_failed(struct hoop_comm *comm, enum hoop_status status);
+
+/* Take a standing verdict over as the communicator's error. */
+enum hoop_status hoop_comm_condemned(struct hoop_comm *comm);
+
+/* The algorithm for a call of `bytes` per rank (the vector; all_gather, reduce_scatter: a rank's block). A pure function: equal on all ranks.
+ * Never fails: flat serves everything. */
+const struct hoop_algo *hoop_comm_select(const struct hoop_terrain *terrain, const struct hoop_problem *problem,
+                                         size_t bytes, size_t frame, size_t flat_max, const struct hoop_algo *forced);
+
+/* Make the scratch at least `bytes` large. Errors: HOOP_ERR_MEMORY. */
+enum hoop_status hoop_scratch_grow(struct hoop_comm *comm, struct hoop_scratch *scratch, size_t bytes);
+
+/* Set-up of one rank, all but the calls: board, heap, watch, domain. See init.c. */
+enum hoop_status hoop_comm_make(struct hoop_comm **comm, int ranks, const struct hoop_unique_id *id, int rank);
+void hoop_comm_free(struct hoop_comm *comm);
+
+/* How often this process has been forked from another that used hoop. */
+unsigned long hoop_comm_forks(void);
+
+#endif

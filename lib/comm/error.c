@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* The communicator's first error, and what follows from a verdict. */
+#include <stdio.h>
+
+#include "comm/comm.h"
+#include "health/verdict.h"
+
+enum hoop_status hoop_comm_failed(struct hoop_comm *comm, enum hoop_status status)
+{
+    pthread_mutex_lock(&comm->error_lock);
+    if (comm->error == HOOP_OK) {
+        comm->error = status;
+        snprintf(comm->error_text, sizeof comm->error_text, "rank %d: %s", comm->rank, hoop_error_text());
+    }
+    status = comm->error;
+    hoop_fail(status, "%s", comm->error_text);
+    pthread_mutex_unlock(&comm->error_lock);
+    return status;
+}
+
+enum hoop_status hoop_comm_condemned(struct hoop_comm *comm)
+{
+    const struct hoop_verdict verdict = hoop_verdict_read(comm->board);
+    char text[HOOP_ERROR_TEXT - 32];
+
+    if (verdict.kind == HOOP_VERDICT_NONE)
+        return HOOP_OK;
+    hoop_verdict_text(comm->board, verdict, text, sizeof text);
+    return hoop_comm_failed(comm, hoop_fail(hoop_verdict_status(verdict), "%s", text));
+}
+
+enum hoop_status hoop_comm_usable(struct hoop_comm *comm, const char *what)
+{
+    if (comm == NULL)
+        return hoop_fail(HOOP_ERR_ARG, "%s: the communicator is NULL", what);
+    if (comm->forks != hoop_comm_forks())
+        return hoop_fail(
+            HOOP_ERR_UNSUPPORTED,
+            "%s: this process was forked after the communicator was made; only the parent may use it. Make "
+            "communicators after the fork.",
+            what);
+    if (comm->error != HOOP_OK)
+        return hoop_comm_failed(comm, comm->error);
+    if (hoop_verdict_stands(comm->board))
+        return hoop_comm_condemned(comm);
+    if (comm->finalized)
+        return hoop_fail(HOOP_ERR_ARG, "%s: the communicator was finalized", what);
+    return HOOP_OK;
+}
+
+enum hoop_status hoop_comm_abort(struct hoop_comm *comm)
+{
+    if (comm == NULL)
+        return hoop_fail(HOOP_ERR_ARG, "hoop_comm_abort: the communicator is NULL");
+    if (comm->forks == hoop_comm_forks())
+        hoop_verdict_pass(comm->board, (struct hoop_verdict){HOOP_VERDICT_ABORTED, comm->rank, comm->rank, 0});
+    return HOOP_OK;
+}
+
+enum hoop_status hoop_comm_async_error(const struct hoop_comm *comm)
+{
+    if (comm == NULL)
+        return hoop_fail(HOOP_ERR_ARG, "hoop_comm_async_error: the communicator is NULL");
+    struct hoop_comm *own =
+        (struct hoop_comm *)(uintptr_t)comm; /* only the error record is filled in, under its lock */
+    pthread_mutex_lock(&own->error_lock);
+    const enum hoop_status error = own->error;
+    pthread_mutex_unlock(&own->error_lock);
+    return error != HOOP_OK ? error : hoop_comm_condemned(own);
+}
+
+const char *hoop_last_error(const struct hoop_comm *comm)
+{
+    if (comm == NULL)
+        return hoop_error_text();
+    hoop_comm_async_error(comm);
+    return comm->error_text;
+}

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* How a communicator comes into being.
+ *
+ * The ranks meet (boot), each tells who it is: host, cores, and rank 0 the name of a socket. When all have come and are
+ * on one host, rank 0 makes the board and passes it on, and every rank maps it, opens its transport and begins to be
+ * watched. Then they agree once more, so that a failure on one is the same error on all. A rank that is alone meets nobody
+ * and opens no socket.
+ */
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "boot/boot.h"
+#include "boot/share.h"
+#include "comm/comm.h"
+#include "mem/ring.h"
+#include "transports/transports.h"
+#include "wire/cursor.h"
+
+enum { HOST_TEXT = 36, CPU_WORDS = 16 };
+
+/* What a rank tells the others. */
+struct self {
+    char host[HOST_TEXT + 1]; /* the kernel's boot id: equal means one machine */
+    uint64_t cpus[CPU_WORDS]; /* those it may run on */
+    char share[HOOP_SHARE_NAME];
+};
+
+/* ---- who we are ---- */
+
+static void read_host(char host[HOST_TEXT + 1])
+{
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+    memset(host, 0, HOST_TEXT + 1);
+    if (file == NULL)
+        return;
+    if (fread(host, 1, HOST_TEXT, file) != HOST_TEXT)
+        host[0] = 0;
+    fclose(file);
+}
+
+static void read_cpus(uint64_t cpus[CPU_WORDS])
+{
+    cpu_set_t set;
+
+    memset(cpus, 0, CPU_WORDS * sizeof *cpus);
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set) < 0)
+        CPU_SET(0, &set);
+    for (int cpu = 0; cpu < CPU_SETSIZE && cpu < CPU_WORDS * 64; cpu++)
+        if (CPU_ISSET((size_t)cpu, &set))
+            cpus[cpu / 64] |= (uint64_t)1 << cpu % 64;
+}
+
+static void write_self(const struct self *self, struct hoop_boot_blob *blob)
+{
+    struct hoop_writer writer = hoop_writer(blob->data, sizeof blob->data);
+
+    hoop_put_bytes(&writer, self->host, HOST_TEXT);
+    for (int i = 0; i < CPU_WORDS; i++)
+        hoop_put_u64(&writer, self->cpus[i]);
+    hoop_put_bytes(&writer, self->share, sizeof self->share);
+    blob->size = (uint16_t)hoop_writer_used(&writer);
+}
+
+static enum hoop_status read_self(const struct hoop_boot_blob *blob, int rank, struct self *self)
+{
+    struct hoop_reader reader = hoop_reader(blob->data, blob->size);
+
+    memset(self, 0, sizeof *self);
+    hoop_get_bytes(&reader, self->host, HOST_TEXT);
+    for (int i = 0; i < CPU_WORDS; i++)
+        self->cpus[i] = hoop_get_u64(&reader);
+    hoop_get_bytes(&reader, self->share, sizeof self->share);
+    self->share[sizeof self->share - 1] = 0;
+    if (!hoop_reader_done(&reader))
+        return hoop_fail(HOOP_ERR_SETUP, "rank %d sent a description of itself that cannot be read", rank);
+    return HOOP_OK;
+}
+
+/* Look at all ranks: they must be on one host; count the cores that they share. */
+static enum hoop_status survey(const struct hoop_boot_blob *table, int ranks, struct self *leader,
+                               struct hoop_terrain *terrain)
+{
+    uint64_t cpus[CPU_WORDS] = {0};
+    struct self self;
+
+    for (int rank = 0; rank < ranks; rank++) {
+        enum hoop_status status = read_self(&table[rank], rank, &self);
+        if (status != HOOP_OK)
+            return status;
+        if (rank == 0)
+            *leader = self;
+        if (strcmp(self.host, leader->host) != 0)
+            return hoop_fail(
+                HOOP_ERR_UNSUPPORTED,
+                "ranks 0 and %d are on different hosts; this version of hoop joins the ranks of one host only", rank);
+        for (int i = 0; i < CPU_WORDS; i++)
+            cpus[i] |= self.cpus[i];
+    }
+    *terrain = (struct hoop_terrain){.ranks = ranks};
+    for (int i = 0; i < CPU_WORDS; i++)
+        terrain->cores += __builtin_popcountll(cpus[i]);
+    return HOOP_OK;
+}
+
+/* ---- settings ---- */
+
+static enum hoop_status apply_settings(struct hoop_comm *comm)
+{
+    const char *algo = comm->settings.value[HOOP_SETTING_ALGO].word, *log = comm->settings.value[HOOP_SETTING_LOG].word;
+    static const char *const levels[] = {"error", "warn", "info", "debug"};
+    int level = 0;
+
+    while (level < 4 && strcmp(log, levels[level]) != 0)
+        level++;
+    if (level == 4)
+        return hoop_fail(HOOP_ERR_SETUP, "HOOP_LOG=%s: give error, warn, info or debug", log);
+    hoop_log_level_set((enum hoop_log_level)level);
+    comm->forced = strcmp(algo, "auto") == 0 ? NULL : hoop_algo_find(algo);
+    if (comm->forced == NULL && strcmp(algo, "auto") != 0)
+        return hoop_fail(HOOP_ERR_SETUP,
+                         "HOOP_ALGO=%s: there is no such algorithm. hoop-plan list names them; auto chooses", algo);
+    comm->channels = (int)hoop_setting_number(&comm->settings, HOOP_SETTING_CHANNELS);
+    comm->slots = (int)hoop_setting_number(&comm->settings, HOOP_SETTING_SLOTS);
+    comm->frame = hoop_setting_size(&comm->settings, HOOP_SETTING_SLICE) / 64 * 64;
+    comm->flat_max = hoop_setting_size(&comm->settings, HOOP_SETTING_FLAT_MAX);
+    comm->lanes = comm->channels * HOOP_LANES_A_CHANNEL;
+    return HOOP_OK;
+}
+
+static struct hoop_board_shape shape_of(const struct hoop_comm *comm)
+{
+    const size_t wish = hoop_setting_size(&comm->settings, HOOP_SETTING_HEAP),
+                 most = ((size_t)1 << 44) / (size_t)comm->ranks;
+
+    return (struct hoop_board_shape){.ranks = comm->ranks,
+                                     .lanes = comm->lanes,
+                                     .ring = hoop_ring_bytes(comm->slots, comm->frame),
+                                     .flat = comm->flat_max,
+                                     .heap = wish < most ? wish : most};
+}
+
+/* ---- set-up with the others' addresses known ---- */
+
+static enum hoop_status open_board(struct hoop_comm *comm, struct hoop_share *share, const struct self *leader,
+                                   const unsigned char key[32], int cancel, int *lifeline, uint64_t deadline)
+{
+    const struct hoop_board_shape shape = shape_of(comm);
+    int segment = -1;
+
+    if (comm->rank == 0) {
+        enum hoop_status status = hoop_board_create(&comm->board, &shape, 0);
+        if (status != HOOP_OK || comm->ranks == 1)
+            return status;
+        return hoop_share_serve(share, key, comm->ranks, 0, comm->board->descriptor, cancel, lifeline, deadline);
+    }
+    enum hoop_status status =
+        hoop_share_fetch(leader->share, key, comm->ranks, comm->rank, cancel, &segment, &lifeline[0], deadline);
+    return status == HOOP_OK ? hoop_board_attach(&comm->board, &shape, comm->rank, segment) : status;
+}
+
+static enum hoop_status open_domain(struct hoop_comm *comm)
+{
+    const struct hoop_domain_setup setup = {.rank = comm->rank,
+                                            .ranks = comm->ranks,
+                                            .lanes = comm->lanes,
+                                            .frame = comm->frame,
+                                            .slots = comm->slots,
+                                            .context = comm->board};
+
+    return hoop_transport_shm.open(&setup, &comm->domain);
+}
+
+/* Everything of one rank that needs the board. */
+static enum hoop_status equip(struct hoop_comm *comm)
+{
+    const struct hoop_settings *settings = &comm->settings;
+    const size_t ranks = (size_t)comm->ranks;
+
+    comm->links = hoop_calloc(ranks * (size_t)comm->lanes, sizeof(struct hoop_link *));
+    comm->flat = (struct hoop_flat){.board = comm->board, .inputs = hoop_calloc(ranks, sizeof(void *))};
+    comm->recorder = hoop_calloc(1, sizeof *comm->recorder);
+    if (comm->links == NULL || comm->flat.inputs == NULL || comm->recorder == NULL)
+        return HOOP_ERR_MEMORY;
+    enum hoop_status status = hoop_heap_new(&comm->heap, comm->board);
+    if (status == HOOP_OK)
+        status = hoop_exec_new(&comm->exec);
+    hoop_wait_init(&comm->wait, comm->board, hoop_setting_number(settings, HOOP_SETTING_SPIN),
+                   comm->terrain.cores < comm->ranks, hoop_setting_number(settings, HOOP_SETTING_LATE),
+                   hoop_setting_number(settings, HOOP_SETTING_TIMEOUT));
+    return status == HOOP_OK && comm->ranks > 1 ? open_domain(comm) : status;
+}
+
+static void close_lifelines(int *lifeline, int ranks)
+{
+    for (int rank = 0; rank < ranks; rank++)
+        if (lifeline[rank] >= 0)
+            close(lifeline[rank]);
+}
+
+/* Between meeting and agreeing. */
+static enum hoop_status set_up(struct hoop_comm *comm, const struct hoop_unique_id *id, struct hoop_boot *boot,
+                               struct hoop_share *share, const struct hoop_boot_blob *table, uint64_t deadline)
+{
+    int *lifeline = hoop_calloc((size_t)comm->ranks, sizeof *lifeline);
+    unsigned char key[32];
+    struct self leader;
+
+    if (lifeline == NULL)
+        return HOOP_ERR_MEMORY;
+    for (int rank = 0; rank < comm->ranks; rank++)
+        lifeline[rank] = -1;
+    hoop_boot_key(id, "share", key);
+    enum hoop_status status = survey(table, comm->ranks, &leader, &comm->terrain);
+    if (status == HOOP_OK)
+        status = open_board(comm, share, &leader, key, hoop_boot_descriptor(boot), lifeline, deadline);
+    if (status == HOOP_OK)
+        status = equip(comm);
+    if (status == HOOP_OK)
+        status = hoop_watch_start(&comm->watch, comm->board, lifeline,
+                                  hoop_setting_number(&comm->settings, HOOP_SETTING_SILENT));
+    if (status != HOOP_OK)
+        close_lifelines(lifeline, comm->ranks);
+    hoop_free(lifeline);
+    return status;
+}
+
+static enum hoop_status meet(struct hoop_comm *comm, const struct hoop_unique_id *id)
+{
+    const uint64_t deadline = hoop_deadline(hoop_setting_number(&comm->settings, HOOP_SETTING_INIT_TIMEOUT));
+    struct hoop_boot_blob *table = hoop_calloc((size_t)comm->ranks, sizeof *table), mine;
+    struct hoop_share *share = NULL;
+    struct hoop_boot *boot = NULL;
+    struct self self = {.share = ""};
+    enum hoop_status status = table ? HOOP_OK : HOOP_ERR_MEMORY;
+
+    if (status == HOOP_OK && comm->rank == 0)
+        status = hoop_share_open(&share);
+    if (status != HOOP_OK)
+        goto out;
+    read_host(self.host);
+    read_cpus(self.cpus);
+    if (share)
+        snprintf(self.share, sizeof self.share, "%s", hoop_share_name(share));
+    write_self(&self, &mine);
+    status = hoop_boot_join(&boot, id, comm->ranks, comm->rank, &comm->settings, &mine, table, deadline);
+    if (status != HOOP_OK)
+        goto out;
+    status = set_up(comm, id, boot, share, table, deadline);
+    status = hoop_boot_agree(boot, status, NULL, deadline);
+out:
+    hoop_boot_close(boot);
+    hoop_share_close(share);
+    hoop_free(table);
+    return status;
+}
+
+static enum hoop_status be_alone(struct hoop_comm *comm)
+{
+    comm->terrain = (struct hoop_terrain){.ranks = 1, .cores = 1};
+    enum hoop_status status = open_board(comm, NULL, NULL, NULL, -1, NULL, 0);
+    return status == HOOP_OK ? equip(comm) : status;
+}
+
+/* ---- fork ---- */
+
+static unsigned long forks;
+
+static void count_fork(void)
+{
+    forks++;
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, count_fork);
+}
+
+unsigned long hoop_comm_forks(void)
+{
+    return forks;
+}
+
+/* ---- making and freeing ---- */
+
+enum hoop_status hoop_comm_make(struct hoop_comm **comm, int ranks, const struct hoop_unique_id *id, int rank)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct hoop_comm *new = hoop_calloc_aligned(64, 1, sizeof *new);
+
+    if (new == NULL)
+        return HOOP_ERR_MEMORY;
+    pthread_once(&once, watch_forks);
+    new->rank = rank;
+    new->ranks = ranks;
+    new->forks = forks;
+    pthread_mutex_init(&new->order, NULL);
+    pthread_cond_init(&new->turn, NULL);
+    pthread_mutex_init(&new->error_lock, NULL);
+    enum hoop_status status = hoop_settings_read(&new->settings);
+    if (status == HOOP_OK)
+        status = apply_settings(new);
+    if (status == HOOP_OK)
+        status = ranks == 1 ? be_alone(new) : meet(new, id);
+    if (status != HOOP_OK) {
+        hoop_comm_free(new);
+        return status;
+    }
+    *comm = new;
+    return HOOP_OK;
+}
+
+static void free_links(struct hoop_comm *comm)
+{
+    if (comm->links == NULL)
+        return;
+    for (int i = 0; i < comm->ranks * comm->lanes; i++)
+        if (comm->links[i])
+            comm->links[i]->transport->disconnect(comm->links[i]);
+    hoop_free(comm->links);
+}
+
+void hoop_comm_free(struct hoop_comm *comm)
+{
+    free_links(comm);
+    if (comm->domain)
+        comm->domain->transport->close(comm->domain);
+    hoop_watch_stop(comm->watch);
+    hoop_heap_free(comm->heap);
+    hoop_board_close(comm->board);
+    hoop_plan_cache_clear(&comm->plans);
+    hoop_exec_free(comm->exec);
+    hoop_free(comm->flat.inputs);
+    hoop_free(comm->recorder);
+    pthread_mutex_destroy(&comm->order);
+    pthread_cond_destroy(&comm->turn);
+    pthread_mutex_destroy(&comm->error_lock);
+    hoop_free(comm);
+}
