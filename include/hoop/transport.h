@@ -9,6 +9,10 @@
  * link->sent_done (link->received_done) has reached k. After an operation has completed, also with the link's death,
  * the transport touches none of its memory.
  *
+ * A link dies once, for one reason, which its status keeps and the error text explains. Whoever finds the reason tells
+ * the peer, so both ends report the same. The death shows in operations that start or wait; a link that nobody uses
+ * need not notice. Frames sent before the sender left still arrive, except those that were lent (see send).
+ *
  * A frame carries the sender's tag (the fingerprint of its call). The receiver names the tag that it expects; a
  * difference is HOOP_ERR_MISMATCH before any data is used.
  *
@@ -31,11 +35,11 @@ extern "C" {
 enum { HOOP_ADDRESS_MAX = 256 }; /* bytes of a transport's address blob */
 
 /* Flags of send. */
-enum { HOOP_SEND_STAGED = 1 }; /* the source must be free again on return (counts as complete at once) */
+enum { HOOP_SEND_STAGED = 1 }; /* the source must be free again on return, whatever sent_done says */
 
 struct hoop_transport;
 
-/* Head of every transport's domain. */
+/* Head of every transport's domain. A domain and its links are used by one thread at a time. */
 struct hoop_domain {
     const struct hoop_transport *transport;
     int rank, ranks;
@@ -82,42 +86,52 @@ struct hoop_transport {
     /* Free the domain; its links must have been disconnected.  Never blocks, cannot fail. */
     void (*close)(struct hoop_domain *domain);
 
-    /* Write this end's address: at most HOOP_ADDRESS_MAX bytes; *size receives how many.  Errors: none that a caller could mend (HOOP_ERR_INTERNAL). */
+    /* Write this end's address: at most HOOP_ADDRESS_MAX bytes; *size receives how many.
+     * Errors: none that a caller could mend (HOOP_ERR_INTERNAL). */
     enum hoop_status (*address)(struct hoop_domain *domain, unsigned char *blob, size_t *size);
 
     /* Judge a peer by its address. A malformed blob is HOOP_ERR_ARG, never a crash.  Never blocks. */
     enum hoop_status (*cost)(struct hoop_domain *domain, const unsigned char *blob, size_t size,
                              struct hoop_transport_cost *cost);
 
-    /* Make the link to (peer, lane), both directions. Both ends connect, in any order; may be called again for the same
-     * pair only after disconnect. Returns HOOP_OK (link usable at once; frames may be sent before the peer has connected),
-     * HOOP_ERR_ARG (bad blob or numbers), HOOP_ERR_MEMORY, HOOP_ERR_SYSTEM.  Never blocks. */
+    /* Make the link to (peer, lane), both directions. Both ends connect, in any order, and may connect again once both
+     * have disconnected and know it of each other. blob: the peer's address; NULL where it is known to be one of this
+     * transport (self, shm, sim). Returns HOOP_OK (link usable at once; frames may be sent before the peer has
+     * connected), HOOP_ERR_ARG (bad blob or numbers, or connected already), HOOP_ERR_MEMORY, HOOP_ERR_SYSTEM.
+     * Never blocks. */
     enum hoop_status (*connect)(struct hoop_domain *domain, int peer, int lane, const unsigned char *blob, size_t size,
                                 struct hoop_link **link);
 
-    /* Drop the link. All accepted operations count as complete and no caller memory is touched afterwards; a peer that
-     * waits learns it as HOOP_ERR_PEER.  Legal in any state.  Never blocks. */
+    /* Drop and free the link. All accepted operations count as complete and no caller memory is written afterwards; a
+     * peer that waits learns it as HOOP_ERR_PEER, and one that was reading lent memory gets that instead of the data.
+     * Legal in any state.  Never blocks. */
     void (*disconnect)(struct hoop_link *link);
 
     /* Accept one frame of 0 … link->frame bytes, or nothing.
-     * Returns HOOP_OK (taken whole; the bytes belong to the caller again when sent_done reaches the new value of sent),
-     * HOOP_AGAIN (nothing taken: no room; call again after progress), or the link's error.
-     * With HOOP_SEND_STAGED the bytes are free on return.  Never blocks. */
+     * Returns HOOP_OK (taken whole; the bytes belong to the caller again when sent_done reaches the new value of sent:
+     * until then they may be lent, and the peer reads them where they are), HOOP_AGAIN (nothing taken: no room; call
+     * again after progress), HOOP_ERR_ARG (more than link->frame; nothing taken) or the link's error.
+     * With HOOP_SEND_STAGED the bytes are free on return; sent_done may lag behind while an older send is still lent.
+     * Never blocks. */
     enum hoop_status (*send)(struct hoop_link *link, const void *data, size_t bytes, uint64_t tag, unsigned flags);
 
-    /* Accept one receive of exactly `bytes` into data. As send; the data is there when received_done reaches the new value of received.
-     * A frame of another size or tag kills the link with HOOP_ERR_INTERNAL or HOOP_ERR_MISMATCH.  Never blocks. */
+    /* Accept one receive of exactly `bytes` into data. As send; the data is there when received_done reaches the new
+     * value of received and the link is not dead. A frame of another tag kills the link, at both ends, with
+     * HOOP_ERR_MISMATCH, one of another size with HOOP_ERR_INTERNAL; data is not written then.  Never blocks. */
     enum hoop_status (*recv)(struct hoop_link *link, void *data, size_t bytes, uint64_t tag);
 
-    /* Move accepted operations on. Returns HOOP_OK if anything completed, HOOP_AGAIN if not. Link deaths show in link->status.
-     * Never blocks. */
+    /* Move accepted operations on. Returns HOOP_OK if anything completed, also by a link's death, HOOP_AGAIN if not.
+     * Link deaths show in link->status.  Never blocks. */
     enum hoop_status (*progress)(struct hoop_domain *domain);
 
-    /* Optional (all four or none; NULL: not there). May not be mixed with an unfinished send or recv on the same direction.
-     * reserve: room for one frame of `bytes`, to be filled by the caller; HOOP_AGAIN if there is none.
-     * commit: send what was reserved.
-     * peek: the next frame where it lies, if it has come; it stays there until release. Checks size and tag as recv does.
-     * release: give it back; counts as one receive.   None blocks. */
+    /* Optional (all four or none; NULL: not there). peek may not be mixed with an unfinished recv.
+     * reserve: room for one frame of `bytes`, aligned to 16, to be filled by the caller; HOOP_AGAIN if there is none.
+     *     May be repeated; the last one counts, and is void once something else is sent.
+     * commit: send the first `bytes` of what was reserved; complete at once, as a staged send.
+     * peek: the next frame where it lies, if it has come; it stays there until release. Checks size and tag as recv
+     *     does. May be repeated. What it shows may be the peer's own memory: read each value once.
+     * release: give it back; counts as one receive. An error says that the data seen since peek is not to be trusted.
+     * Errors as send and recv.  None blocks. */
     enum hoop_status (*reserve)(struct hoop_link *link, size_t bytes, void **data);
     enum hoop_status (*commit)(struct hoop_link *link, size_t bytes, uint64_t tag);
     enum hoop_status (*peek)(struct hoop_link *link, size_t bytes, uint64_t tag, const void **data);
