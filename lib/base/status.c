@@ -28,10 +28,9 @@ enum hoop_status hoop_fail_errno(enum hoop_status status, const char *format, ..
     va_start(arguments, format);
     int used = vsnprintf(record, sizeof record, format, arguments);
     va_end(arguments);
-    if (strerror_r(error, reason, sizeof reason) != 0)
-        snprintf(reason, sizeof reason, "error %d", error);
+    const char *text = strerror_r(error, reason, sizeof reason); /* GNU's form: the text may be elsewhere */
     if (used >= 0 && (size_t)used < sizeof record)
-        snprintf(record + used, sizeof record - (size_t)used, ": %s", reason);
+        snprintf(record + used, sizeof record - (size_t)used, ": %s", text);
     return status;
 }
 
