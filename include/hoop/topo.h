@@ -188,15 +188,16 @@ HOOP_API enum hoop_status hoop_topo_numa_list(const struct hoop_topo *topo, int 
 HOOP_API int hoop_topo_cores(const struct hoop_topo *topo);
 HOOP_API int hoop_topo_cpus(const struct hoop_topo *topo);
 
-/* The CPUs to bind local rank `rank` of `ranks` to: those of one core that the process may use.
+/* The CPUs to bind local rank `rank` of `ranks` to: those of its share of the cores that the process may use.
  *
- * rank, ranks  0 … ranks - 1; on this host. Ranks are spread over the cores in order, so that neighbours stay near;
- *              where ranks outnumber cores they share them round robin.
- * cpus, most   receive at most `most` numbers of CPUs, ascending, as sched_setaffinity counts them.
+ * rank, ranks  0 … ranks - 1; on this host. With c cores, rank r has cores r·c/ranks to (r+1)·c/ranks, so that neighbours
+ *              stay near and no core is idle; where ranks outnumber cores they share them round robin.
+ * cpus, most   receive at most `most` numbers of CPUs as sched_setaffinity counts them, core by core.
  * count        receives how many.
  * Nothing is bound: that is the caller's.
  * Blocking: never.   Threads: any.
- * Errors: HOOP_ERR_ARG (rank or ranks out of range, most < 1), HOOP_ERR_UNSUPPORTED (the source lists no core that the process may use). */
+ * Errors: HOOP_ERR_ARG (rank or ranks out of range, most < 1), HOOP_ERR_UNSUPPORTED (the source lists no core that the
+ * process may use). */
 HOOP_API enum hoop_status hoop_topo_bind_core(const struct hoop_topo *topo, int rank, int ranks, int *cpus, int most,
                                               int *count);
 

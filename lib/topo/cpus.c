@@ -55,29 +55,34 @@ int hoop_topo_cpus(const struct hoop_topo *topo)
     return cpus;
 }
 
-/* The wanted-th core that the process may use; NULL if there are fewer. */
-static hwloc_const_bitmap_t allowed_core(const struct hoop_topo *topo, int wanted)
+/* Does core number `core` of those that the process may use belong to the rank? */
+static bool core_is_for(int core, int cores, int rank, int ranks)
 {
-    for (int i = 0; i < topo->cores; i++)
-        if (hwloc_bitmap_intersects(topo->core[i], topo->allowed) && wanted-- == 0)
-            return topo->core[i];
-    return NULL;
+    if (ranks > cores)
+        return core == rank % cores;
+    return core >= (int)((long)rank * cores / ranks) && core < (int)((long)(rank + 1) * cores / ranks);
 }
 
 enum hoop_status hoop_topo_bind_core(const struct hoop_topo *topo, int rank, int ranks, int *cpus, int most, int *count)
 {
+    const int cores = hoop_topo_cores(topo);
+    int core = 0, found = 0;
+
     if (topo == NULL || cpus == NULL || count == NULL || most < 1 || rank < 0 || rank >= ranks)
         return hoop_fail(HOOP_ERR_ARG, "bind core: local rank %d of %d, room for %d CPUs: not possible", rank, ranks,
                          most);
-    const int cores = hoop_topo_cores(topo);
-    const int wanted = cores == 0 ? 0 : ranks > cores ? rank % cores : (int)((long)rank * cores / ranks);
-    hwloc_const_bitmap_t core = allowed_core(topo, wanted);
-    if (core == NULL)
+    if (cores == 0)
         return hoop_fail(HOOP_ERR_UNSUPPORTED,
                          "bind core: %s lists no core that this process may use; run without binding", topo->origin);
-    *count = 0;
-    for (int cpu = hwloc_bitmap_first(core); cpu >= 0 && *count < most; cpu = hwloc_bitmap_next(core, cpu))
-        if (hwloc_bitmap_isset(topo->allowed, (unsigned)cpu))
-            cpus[(*count)++] = cpu;
+    for (int i = 0; i < topo->cores; i++) {
+        if (!hwloc_bitmap_intersects(topo->core[i], topo->allowed))
+            continue;
+        for (int cpu = hwloc_bitmap_first(topo->core[i]); cpu >= 0; cpu = hwloc_bitmap_next(topo->core[i], cpu))
+            if (core_is_for(core, cores, rank, ranks) && hwloc_bitmap_isset(topo->allowed, (unsigned)cpu) &&
+                found < most)
+                cpus[found++] = cpu;
+        core++;
+    }
+    *count = found;
     return HOOP_OK;
 }

@@ -374,7 +374,7 @@ static void write_origin(struct reader *reader, const char *name)
 
     if (reader->source == HOOP_TOPO_HWLOC && hwloc_topology_is_thissystem(reader->hwloc) == 0)
         name = "not this machine, but what the HWLOC_ variables name";
-    snprintf(text, size, "%s, read by hwloc %u.%u", name, version >> 16, version >> 8 & 0xff);
+    snprintf(text, size, "%s, read by hwloc (API %u.%u)", name, version >> 16, version >> 8 & 0xff);
 }
 
 static enum hoop_status read_all(struct reader *reader, const char *name)
@@ -396,10 +396,11 @@ static enum hoop_status read_all(struct reader *reader, const char *name)
 
 /* ---- opening ---- */
 
-/* The parts of hwloc that start a driver or a display connection are left out: slow, and not a library's to do. */
+/* The parts of hwloc that start a driver or a display connection are left out: slow, and not a library's to do. PCI is
+ * read from /sys, not through libpciaccess, which wants more rights and leaks. */
 static void leave_out_drivers(hwloc_topology_t hwloc)
 {
-    static const char *const parts[] = {"opencl", "gl", "cuda"};
+    static const char *const parts[] = {"opencl", "gl", "cuda", "pci"};
 
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         hwloc_topology_set_components(hwloc, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, parts[i]);

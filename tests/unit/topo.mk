@@ -1,1 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
+if HAVE_CHECK
+check_PROGRAMS += tests/unit/topo_graph tests/unit/topo_recorded
+TESTS += tests/unit/topo_graph tests/unit/topo_recorded
+endif
+tests_unit_topo_graph_SOURCES = tests/unit/topo_graph.c
+tests_unit_topo_graph_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_unit_topo_graph_LDADD = $(TEST_LIBS)
+tests_unit_topo_recorded_SOURCES = tests/unit/topo_recorded.c
+tests_unit_topo_recorded_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_unit_topo_recorded_LDADD = $(TEST_LIBS)
+
+TESTS += tests/unit/topo_tool.sh
+EXTRA_DIST += tests/unit/topo_tool.sh tests/unit/topo/box.xml tests/unit/topo/box.matrix tests/unit/topo/box.matrix_pci \
+	tests/unit/topo/box.tree tests/unit/topo/box.json tests/unit/topo/two-nodes.matrix

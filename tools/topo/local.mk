@@ -1,1 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
+bin_PROGRAMS += tools/topo/hoop-topo
+tools_topo_hoop_topo_SOURCES = tools/topo/main.c tools/topo/show.h tools/topo/matrix.c tools/topo/tree.c tools/topo/json.c
+tools_topo_hoop_topo_CPPFLAGS = $(TOOL_CPPFLAGS)
+tools_topo_hoop_topo_LDADD = $(TOOL_LIBS)
+
+man1_MANS += tools/topo/hoop-topo.1
+completion_DATA += tools/topo/hoop-topo.bash
+tools/topo/hoop-topo.1: tools/topo/hoop-topo$(EXEEXT)
+	$(TOOL_MAN)
+tools/topo/hoop-topo.bash: tools/topo/hoop-topo$(EXEEXT)
+	$(TOOL_COMPLETION)

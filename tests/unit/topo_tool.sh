@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# hoop-topo on machines whose picture is known: output byte by byte, exit codes, messages. box.xml tells what the machine is.
+set -u
+tool=${HOOP_TOPO:-$HOOP_BUILD/tools/topo/hoop-topo}
+here=$HOOP_SOURCE/tests/unit/topo
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+failed=0
+export LC_ALL=C
+
+# expect NAME ARGUMENTS: the output is the file NAME.
+expect() {
+    name=$1
+    shift
+    if ! "$tool" "$@" >"$scratch/out" 2>"$scratch/err" || ! diff -u "$here/$name" "$scratch/out"; then
+        echo "failed: hoop-topo $* against $here/$name: $(cat "$scratch/err")"
+        failed=1
+    fi
+}
+
+# refuse CODE PATTERN ARGUMENTS: exit code, nothing on standard output, a message that matches.
+refuse() {
+    code=$1 pattern=$2
+    shift 2
+    "$tool" "$@" >"$scratch/out" 2>"$scratch/err"
+    got=$?
+    if [ $got -ne "$code" ] || [ -s "$scratch/out" ] || ! grep -q -- "$pattern" "$scratch/err"; then
+        echo "failed: hoop-topo $*: exit $got, not $code; or the message is not about \"$pattern\":"
+        cat "$scratch/out" "$scratch/err"
+        failed=1
+    fi
+}
+
+cd "$here" || exit 1
+expect box.matrix --input box.xml
+expect box.matrix -m --input=box.xml
+expect box.matrix_pci --input box.xml -mp
+expect box.matrix_pci --input box.xml --matrix_pci
+expect two-nodes.matrix --input 'synthetic:pack:2 [numa(memory=4GB)] core:2 pu:2'
+expect two-nodes.matrix -mp --input 'synthetic:pack:2 [numa(memory=4GB)] core:2 pu:2'
+
+# The version of hwloc is in the first line of the tree and in the JSON.
+"$tool" --input box.xml --tree | sed '1s/API [0-9.]*/API/' | diff -u box.tree - || failed=1
+"$tool" --input box.xml --json | sed '1s/API [0-9.]*/API/' | diff -u box.json - || failed=1
+
+"$tool" >"$scratch/live" || failed=1
+head -n 1 "$scratch/live" | grep -q $'^\t.*CPU Affinity\tNUMA Affinity\tGPU NUMA ID$' || { echo "failed: head of the live matrix"; failed=1; }
+grep -q "$(printf '\033')" "$scratch/live" && { echo "failed: escapes without a terminal"; failed=1; }
+
+refuse 2 'no arguments are expected' something
+refuse 2 'unrecognized option' --nonsense
+refuse 1 'not XML of hwloc' --input box.tree
+refuse 1 'No such file' --input none.xml
+if [ -w /dev/full ]; then
+    "$tool" --input box.xml >/dev/full 2>"$scratch/err" && { echo "failed: a full disk is no error"; failed=1; }
+fi
+exit $failed

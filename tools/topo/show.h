@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* What hoop-topo can print. All write to `out` and leave its errors to the caller. */
+#ifndef HOOP_TOPO_SHOW_H
+#define HOOP_TOPO_SHOW_H
+
+#include <hoop/topo.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+enum { LIST_TEXT = 8192 }; /* bytes of a list of CPUs: enough for 2048 ranges that do not join */
+
+/* The matrix of path classes. pci: without GPU fabrics. underline: the header, for a terminal. */
+void show_matrix(const struct hoop_topo *topo, FILE *out, bool pci, bool underline);
+
+/* The machine as a tree. lines: with the characters of boxes (UTF-8), else ASCII. */
+void show_tree(const struct hoop_topo *topo, FILE *out, bool lines);
+
+/* Everything in JSON; what is unknown is null. */
+void show_json(const struct hoop_topo *topo, FILE *out);
+
+/* The nodes that are rows and columns of a matrix, in order: GPUs and named RDMA interfaces; on a machine without GPU, NUMA
+ * nodes and all named interfaces (with pci: only where there is no RDMA interface either).
+ * Returns their number; *rows is malloc'd, NULL if there is no memory. */
+int matrix_rows(const struct hoop_topo *topo, bool pci, int **rows);
+
+#endif
