@@ -210,6 +210,27 @@ enum hoop_status hoop_sock_send_some(int sock, const void *data, size_t bytes, s
     return HOOP_OK;
 }
 
+enum hoop_status hoop_sock_send_parts(int sock, const struct iovec *parts, int n, size_t skip, size_t *moved)
+{
+    struct iovec left[4];
+    struct msghdr message = {.msg_iov = left};
+
+    for (int i = 0; i < n; i++) {
+        const size_t gone = skip < parts[i].iov_len ? skip : parts[i].iov_len;
+        skip -= gone;
+        if (gone < parts[i].iov_len)
+            left[message.msg_iovlen++] = (struct iovec){(char *)parts[i].iov_base + gone, parts[i].iov_len - gone};
+    }
+    *moved = 0;
+    if (message.msg_iovlen == 0)
+        return HOOP_OK;
+    const ssize_t result = sendmsg(sock, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (result <= 0)
+        return moved_nothing(result);
+    *moved = (size_t)result;
+    return HOOP_OK;
+}
+
 enum hoop_status hoop_sock_recv_some(int sock, void *data, size_t bytes, size_t *moved)
 {
     *moved = 0;

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #include "hoop.h"
 
@@ -52,5 +53,8 @@ enum hoop_status hoop_sock_recv_all(int sock, void *data, size_t bytes, uint64_t
  * Writes no error record: the caller knows better who the other end is. */
 enum hoop_status hoop_sock_send_some(int sock, const void *data, size_t bytes, size_t *moved);
 enum hoop_status hoop_sock_recv_some(int sock, void *data, size_t bytes, size_t *moved);
+
+/* As hoop_sock_send_some, for the bytes of n (at most 4) parts one after the other, of which the first skip are left out. */
+enum hoop_status hoop_sock_send_parts(int sock, const struct iovec *parts, int n, size_t skip, size_t *moved);
 
 #endif
