@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 EXTRA_DIST += tools/lint/run tools/lint/files tools/lint/edges tools/lint/words tools/lint/includes tools/lint/sizes \
 	tools/lint/banned tools/lint/heads tools/lint/docs tools/lint/space tools/lint/format tools/lint/scripts \
-	tools/lint/cppcheck
+	tools/lint/cppcheck tools/lint/cppcheck.txt
 
 .PHONY: lint format compile_commands.json
 
