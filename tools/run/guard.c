@@ -13,13 +13,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static bool is_ignored(int signal)
+{
+    struct sigaction action;
+
+    return sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 void guard_signals(sigset_t *set)
 {
-    static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD};
+    static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
 
     sigemptyset(set);
     for (size_t i = 0; i < sizeof(passed_on) / sizeof(*passed_on); i++)
-        sigaddset(set, passed_on[i]);
+        if (!is_ignored(passed_on[i])) /* by nohup, or by a shell that runs us in the background */
+            sigaddset(set, passed_on[i]);
+    sigaddset(set, SIGCHLD);
 }
 
 /* Reap all that has ended. Returns true once the supervisor has, with its wait status. */
@@ -90,6 +99,7 @@ int guard_run(const struct options *options)
     int alive[2], signals;
     pid_t supervisor;
 
+    signal(SIGCHLD, SIG_DFL); /* ignored, it would hide the ends of children */
     guard_signals(&set);
     if (sigprocmask(SIG_BLOCK, &set, &old) != 0 || pipe2(alive, O_CLOEXEC) != 0 ||
         (signals = signalfd(-1, &set, SFD_CLOEXEC)) < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 ||

@@ -98,7 +98,7 @@ void options_parse(struct options *options, int argc, char **argv);
 
 /* guard.c: run supervise(options, alive fd, mask) in a child; returns the job's exit code. */
 int guard_run(const struct options *options);
-/* The signals that are passed on, and SIGCHLD. */
+/* The signals that are passed on (but for those that the caller had ignored), and SIGCHLD. */
 void guard_signals(sigset_t *set);
 
 /* loop.c: the supervisor. guard: see struct job; mask: the signal mask for the ranks. */
