@@ -5,7 +5,8 @@
  * For other n, L = floor(log2 n): ranks from p on first give their part to rank r-p and get the result from it in
  * the end. The barrier goes round: in round k rank r tells r + 2^k and hears from r - 2^k, any n.
  * Cost: all-reduce L messages, L vectors (one more each where a rank has a guest), as many added; barrier
- * ceil(log2 n) messages.   Depth: L, or L + 2; barrier ceil(log2 n).
+ * ceil(log2 n) messages.   Depth: L; L + 1 with guests; L + 2 with more than p/2 of them, when two hosts differ in all
+ * bits, so that a guest's part crosses in every round and then goes out to a guest. Barrier ceil(log2 n).
  * Order: a balanced binary sum; partners add the same two terms, so all ranks get the same bits.
  *
  * Partners overwrite what they are sending, so sends are staged: if they lent it, each would wait for the other.
@@ -28,13 +29,12 @@ static int log2_floor(int n)
 
 static struct hoop_cost cost(const struct hoop_problem *p)
 {
-    const int rounds = log2_floor(p->ranks);
-    const bool guests = p->ranks != 1 << rounds;
-    const double swaps = rounds, more = guests;
+    const int rounds = log2_floor(p->ranks), guests = p->ranks - (1 << rounds);
+    const double swaps = rounds, more = guests > 0;
 
     if (p->coll == HOOP_BARRIER)
         return (struct hoop_cost){.messages = swaps + more, .depth = swaps + more};
-    return (struct hoop_cost){swaps + more, swaps + more, swaps + more, swaps + 2 * more};
+    return (struct hoop_cost){swaps + more, swaps + more, swaps + more, swaps + more + (2 * guests > 1 << rounds)};
 }
 
 static void all_reduce(struct hoop_lane *lane, const struct hoop_problem *p)
