@@ -141,6 +141,10 @@ struct hoop_transport {
     void (*describe)(const struct hoop_link *link, char *text, size_t size);
 };
 
+/* Entry i of the list of transports of this build, NULL past the end; *help (may be NULL) receives what it is for.
+ * Blocking: never.   Threads: any.   Errors: none. */
+HOOP_API const struct hoop_transport *hoop_transport_get(int i, const char **help);
+
 #ifdef __cplusplus
 }
 #endif

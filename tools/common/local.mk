@@ -2,7 +2,7 @@
 # What every program shares: its help, manual page and completion from one table (see manual.h).
 noinst_LTLIBRARIES += libtools.la
 libtools_la_SOURCES = tools/common/manual.c tools/common/manual.h tools/common/manual_page.c \
-	tools/common/manual_completion.c
+	tools/common/manual_completion.c tools/common/json.c tools/common/json.h
 
 TOOL_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools/common
 TOOL_LIBS = libtools.la libhoop.la

@@ -3,23 +3,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "json.h"
 #include "show.h"
-
-static void put_string(FILE *out, const char *text)
-{
-    fputc('"', out);
-    for (; *text != '\0'; text++) {
-        const unsigned char c = (unsigned char)*text;
-
-        if (c == '"' || c == '\\')
-            fprintf(out, "\\%c", c);
-        else if (c < 0x20 || c == 0x7f)
-            fprintf(out, "\\u%04x", c);
-        else
-            fputc(c, out);
-    }
-    fputc('"', out);
-}
 
 static void put_text(FILE *out, const char *key, const char *text)
 {
@@ -27,7 +12,7 @@ static void put_text(FILE *out, const char *key, const char *text)
     if (text[0] == '\0')
         fputs("null", out);
     else
-        put_string(out, text);
+        hoop_json_string(out, text);
 }
 
 static void put_fact(FILE *out, const char *key, const struct hoop_topo_fact *fact)
@@ -113,7 +98,7 @@ static void put_matrix(const struct hoop_topo *topo, FILE *out)
 void show_json(const struct hoop_topo *topo, FILE *out)
 {
     fputs("{\"origin\": ", out);
-    put_string(out, hoop_topo_origin(topo));
+    hoop_json_string(out, hoop_topo_origin(topo));
     fprintf(out, ", \"digest\": \"%016" PRIx64 "\", \"cores\": %d, \"cpus\": %d,\n  \"nodes\": [",
             hoop_topo_digest(topo), hoop_topo_cores(topo), hoop_topo_cpus(topo));
     for (int i = 0; hoop_topo_node(topo, i) != NULL; i++)
