@@ -64,7 +64,8 @@ static enum hoop_status rejected(const struct hoop_boot *boot, unsigned why)
                      boot->rank, boot->server);
 }
 
-/* Receive one message. *body is new memory (hoop_free), or NULL if the body is empty.   HOOP_AGAIN: the connection is lost. */
+/* Receive one message. *body is new memory (hoop_free), or NULL if the body is empty.   HOOP_AGAIN: the connection
+ * is lost. */
 static enum hoop_status receive(struct hoop_boot *boot, unsigned *type, unsigned char **body, size_t *bytes,
                                 uint64_t deadline)
 {

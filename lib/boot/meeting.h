@@ -2,8 +2,9 @@
 /* One meeting at its server: who has joined, and the one verdict for all.
  *
  * Waiting: ranks join; the last one's coming sends everybody the table. Setting up: ranks report; the last report
- * sends everybody HOOP_OK. Any contradiction, failure, death or the deadline sends everybody that as the verdict instead. Over: late
- * comers get the verdict of a failed meeting, or hear that the id is used. Not thread-safe: the server's lock guards it.
+ * sends everybody HOOP_OK. Any contradiction, failure, death or the deadline sends everybody that as the verdict
+ * instead. Over: late comers get the verdict of a failed meeting, or hear that the id is used. Not thread-safe: the
+ * server's lock guards it.
  */
 #ifndef HOOP_BOOT_MEETING_H
 #define HOOP_BOOT_MEETING_H

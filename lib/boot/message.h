@@ -3,11 +3,11 @@
  *
  *     server -> rank   challenge  magic, protocol, server's nonce                  (the only bytes a stranger gets)
  *     rank -> server   hello      magic, protocol, size, id's nonce, rank's nonce, body, code
- *     server -> rank   welcome, then table, then verdict; or a verdict at any time; or reject (no code: the keys differ)
+ *     server -> rank   welcome, table, verdict; or a verdict at any time; or reject (no code: the keys differ)
  *     rank -> server   report
  *
- * After the hello every message is: type, size of the body, body, code. The code (auth.h) covers who sends, both nonces,
- * the message's number and its bytes, so nothing can be replayed, reordered or taken from another connection.
+ * After the hello every message is: type, size of the body, body, code. The code (auth.h) covers who sends, both
+ * nonces, the message's number and its bytes, so nothing can be replayed, reordered or taken from another connection.
  */
 #ifndef HOOP_BOOT_MESSAGE_H
 #define HOOP_BOOT_MESSAGE_H

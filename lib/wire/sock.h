@@ -49,12 +49,13 @@ enum hoop_status hoop_sock_send_all(int sock, const void *data, size_t bytes, ui
 enum hoop_status hoop_sock_recv_all(int sock, void *data, size_t bytes, uint64_t deadline);
 
 /* Move what goes without blocking. *moved receives how much, which may be less than bytes.
- * Returns HOOP_OK (something moved, or bytes was 0), HOOP_AGAIN (nothing), HOOP_ERR_PEER (the other end closed or died).
- * Writes no error record: the caller knows better who the other end is. */
+ * Returns HOOP_OK (something moved, or bytes was 0), HOOP_AGAIN (nothing), HOOP_ERR_PEER (the other end closed or
+ * died). Writes no error record: the caller knows better who the other end is. */
 enum hoop_status hoop_sock_send_some(int sock, const void *data, size_t bytes, size_t *moved);
 enum hoop_status hoop_sock_recv_some(int sock, void *data, size_t bytes, size_t *moved);
 
-/* As hoop_sock_send_some, for the bytes of n (at most 4) parts one after the other, of which the first skip are left out. */
+/* As hoop_sock_send_some, for the bytes of n (at most 4) parts one after the other, of which the first skip are left
+ * out. */
 enum hoop_status hoop_sock_send_parts(int sock, const struct iovec *parts, int n, size_t skip, size_t *moved);
 
 #endif

@@ -124,7 +124,8 @@ enum hoop_status hoop_unix_accept(int listener, int *sock)
     return HOOP_AGAIN;
 }
 
-/* Wait once for sock (-1: only for time to pass), at most cap milliseconds. HOOP_AGAIN: those are over, the deadline not. */
+/* Wait once for sock (-1: only for time to pass), at most cap milliseconds. HOOP_AGAIN: those are over, the deadline
+ * not. */
 static enum hoop_status wait_for(int sock, int cancel, int cap, uint64_t deadline)
 {
     struct pollfd wait[2] = {{.fd = sock, .events = POLLIN}, {.fd = cancel, .events = POLLIN}};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Unix sockets that pass descriptors. Messages keep their boundaries (SOCK_SEQPACKET), so a message is there whole or not
- * at all. All descriptors, received ones too, are close-on-exec; sockets are non-blocking.
+/* Unix sockets that pass descriptors. Messages keep their boundaries (SOCK_SEQPACKET), so a message is there whole
+ * or not at all. All descriptors, received ones too, are close-on-exec; sockets are non-blocking.
  *
  * The name is random: "@hoop-…" in the abstract name space, which dies with its owner, or where that does not exist a
  * path in a new folder of mode 0700. It is no secret: who connects must still be checked (hoop_unix_same_user, auth.h).
@@ -25,8 +25,9 @@ void hoop_unix_unlink(const char *name);
 /* As hoop_sock_accept. */
 enum hoop_status hoop_unix_accept(int listener, int *sock);
 
-/* Connect.   Blocking: while the listener's queue is full, at most until deadline or until cancel (-1: none) is readable.
- * Errors: HOOP_ERR_TIMEOUT, HOOP_ERR_ABORTED (cancel), HOOP_ERR_SETUP (nobody listens on that name here), HOOP_ERR_SYSTEM. */
+/* Connect.   Blocking: while the listener's queue is full, at most until deadline or until cancel (-1: none) is
+ * readable. Errors: HOOP_ERR_TIMEOUT, HOOP_ERR_ABORTED (cancel), HOOP_ERR_SETUP (nobody listens on that name here),
+ * HOOP_ERR_SYSTEM. */
 enum hoop_status hoop_unix_connect(const char *name, int cancel, int *sock, uint64_t deadline);
 
 /* Is the process at the other end of the same user?  (The kernel's word, as of its connect or listen.) */
