@@ -169,6 +169,7 @@ static void push(struct self_link *link, const void *data, size_t bytes, uint64_
     const bool lends = data != next_slot(link);
 
     link->frame[(link->first + link->count++) % link->slots] = (struct frame){data, bytes, tag};
+    link->reserved = SIZE_MAX;
     link->head.sent++;
     if (lends)
         link->lent = link->head.sent;
@@ -212,7 +213,6 @@ static enum hoop_status self_commit(struct hoop_link *head, size_t bytes, uint64
         return head->status;
     if (link->reserved == SIZE_MAX || bytes > link->reserved)
         return hoop_fail(HOOP_ERR_ARG, "commit of %zu bytes that were not reserved", bytes);
-    link->reserved = SIZE_MAX;
     push(link, next_slot(link), bytes, tag);
     return HOOP_OK;
 }

@@ -225,6 +225,7 @@ static inline enum hoop_status make_room(struct shm_link *link, size_t bytes)
 static inline void publish(struct shm_link *link, enum hoop_frame_kind kind, size_t bytes, uint64_t tag)
 {
     hoop_ring_publish(&link->out, kind, bytes, tag);
+    link->reserved = SIZE_MAX;
     link->head.sent++;
     if (!link->lending)
         link->head.sent_done = link->head.sent;
@@ -278,7 +279,6 @@ enum hoop_status shm_commit(struct hoop_link *head, size_t bytes, uint64_t tag)
     if (link->reserved == SIZE_MAX || bytes > link->reserved)
         return hoop_fail(HOOP_ERR_ARG, "commit of %zu bytes that were not reserved", bytes);
     const enum hoop_frame_kind kind = link->reserved <= HOOP_RING_INLINE ? HOOP_FRAME_INLINE : HOOP_FRAME_SLOT;
-    link->reserved = SIZE_MAX;
     publish(link, kind, bytes, tag);
     return HOOP_OK;
 }

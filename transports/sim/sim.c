@@ -232,6 +232,8 @@ static enum hoop_status transmit(struct sim_link *link, const void *data, size_t
         memcpy(copy, data, bytes);
     }
     sim_pipe_push(sim, link->out, copy ? copy : data, copy, bytes, tag);
+    hoop_free(link->reserved); /* void now */
+    link->reserved = NULL;
     link->head.sent++;
     if (lend)
         link->lent = link->head.sent;
