@@ -7,8 +7,8 @@
  * are skipped (sleep sets).
  *
  * Memory: every location keeps all its stores. A store carries what its thread knew (its view) if it was a release; a
- * load that acquires joins that view; a thread never sees a store older than its view. Sequentially consistent
- * fences pass one global view on. Loads may be old but not from the future (no load buffering), and a store is always the
+ * load that acquires joins that view; a thread never sees a store older than its view. Sequentially consistent fences
+ * pass one global view on. Loads may be old but not from the future (no load buffering), and a store is always the
  * newest of its location; both are true of the machines we know for code of this shape.
  *
  * Ordinary accesses (model_read, model_write) are checked for data races with vector clocks.

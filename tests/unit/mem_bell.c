@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* The bell on the real kernel: it wakes, across processes too; it ends in time; it does not sleep when it was rung. */
+#include "mem/bell.h"
+
+#include <check.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+enum { ROUNDS = 2000 };
+static const uint64_t very_long = 600ull * 1000000000u; /* a lost wake-up ends in the test's own time limit */
+
+struct table {
+    struct hoop_bell bell[2];
+    _Alignas(64) _Atomic uint32_t turn; /* counts up; even: rank 0 moves */
+};
+
+static void play(struct table *table, uint32_t rank)
+{
+    for (uint32_t round = rank; round < ROUNDS; round += 2) {
+        while (atomic_load(&table->turn) != round) {
+            hoop_bell_arm(&table->bell[rank]);
+            if (atomic_load(&table->turn) == round)
+                hoop_bell_disarm(&table->bell[rank]);
+            else
+                hoop_bell_sleep(&table->bell[rank], very_long);
+        }
+        atomic_store_explicit(&table->turn, round + 1, memory_order_release);
+        hoop_bell_ring(&table->bell[1 - rank]);
+    }
+}
+
+static struct table *table;
+
+static void *play_one(void *unused)
+{
+    play(table, 1);
+    return unused;
+}
+
+static void set_table(void)
+{
+    table = mmap(NULL, sizeof *table, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert(table != MAP_FAILED);
+}
+
+START_TEST(wakes_a_thread)
+{
+    pthread_t thread;
+
+    set_table();
+    ck_assert_int_eq(pthread_create(&thread, NULL, play_one, NULL), 0);
+    play(table, 0);
+    pthread_join(thread, NULL);
+    ck_assert_uint_eq(table->turn, ROUNDS);
+}
+END_TEST
+
+START_TEST(wakes_a_process)
+{
+    int status;
+
+    set_table();
+    const pid_t child = fork();
+    if (child == 0) {
+        play(table, 1);
+        _exit(0);
+    }
+    play(table, 0);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    ck_assert_uint_eq(table->turn, ROUNDS);
+}
+END_TEST
+
+START_TEST(ends_in_time)
+{
+    struct hoop_bell bell = {0};
+    const uint64_t before = hoop_now();
+
+    hoop_bell_arm(&bell);
+    hoop_bell_sleep(&bell, 20000000);
+    ck_assert_uint_ge(hoop_now() - before, 20000000);
+    ck_assert_uint_eq(bell.armed, 0);
+}
+END_TEST
+
+START_TEST(does_not_sleep_when_rung)
+{
+    struct hoop_bell bell = {0};
+
+    hoop_bell_arm(&bell);
+    hoop_bell_ring(&bell);
+    hoop_bell_sleep(&bell, very_long);
+    hoop_bell_sleep(&bell, UINT64_MAX); /* not armed */
+    ck_assert_uint_eq(bell.armed, 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("bell");
+    TCase *tests = tcase_create("bell");
+
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, wakes_a_thread);
+    tcase_add_test(tests, wakes_a_process);
+    tcase_add_test(tests, ends_in_time);
+    tcase_add_test(tests, does_not_sleep_when_rung);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
