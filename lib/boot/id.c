@@ -16,7 +16,7 @@
 #include "wire/cursor.h"
 
 enum {
-    VERSION = 1,
+    ID_VERSION = 1,
     CHECKED = 72, /* bytes that the checksum covers */
     CHECKSUM = 8,
     TAIL =
@@ -41,7 +41,7 @@ void hoop_id_encode(const struct hoop_id *id, struct hoop_unique_id *bytes)
 
     memset(bytes, 0, sizeof *bytes);
     hoop_put_bytes(&writer, "HOOP", 4);
-    hoop_put_u8(&writer, VERSION);
+    hoop_put_u8(&writer, ID_VERSION);
     hoop_put_u8(&writer, id->address.family);
     hoop_put_u16(&writer, id->address.port);
     hoop_put_bytes(&writer, id->address.host, sizeof id->address.host);
@@ -72,8 +72,9 @@ enum hoop_status hoop_id_decode(const struct hoop_unique_id *bytes, struct hoop_
     if (reader.failed || memcmp(magic, "HOOP", 4) != 0 || !hoop_auth_equal(sum, computed, sizeof sum))
         return hoop_fail(HOOP_ERR_ARG,
                          "this is no unique id, or a damaged one: take it from hoop_unique_id_create or _parse");
-    if (version != VERSION || (read.address.family != 4 && read.address.family != 6))
-        return hoop_fail(HOOP_ERR_ARG, "the unique id has version %d; this library knows version %d", version, VERSION);
+    if (version != ID_VERSION || (read.address.family != 4 && read.address.family != 6))
+        return hoop_fail(HOOP_ERR_ARG, "the unique id has version %d; this library knows version %d", version,
+                         ID_VERSION);
     *id = read;
     return HOOP_OK;
 }
