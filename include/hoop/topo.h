@@ -47,33 +47,33 @@ enum hoop_topo_kind {
     HOOP_TOPO_HOST_BRIDGE, /* where a PCI tree meets the CPUs */
     HOOP_TOPO_PCI_BRIDGE,  /* a root port, or an upstream or downstream port of a switch */
     HOOP_TOPO_GPU,
-    HOOP_TOPO_NIC,         /* network interface, RDMA or not */
-    HOOP_TOPO_SWITCH,      /* of a GPU fabric (NVSwitch) */
-    HOOP_TOPO_PCI_DEVICE,  /* any other */
+    HOOP_TOPO_NIC,        /* network interface, RDMA or not */
+    HOOP_TOPO_SWITCH,     /* of a GPU fabric (NVSwitch) */
+    HOOP_TOPO_PCI_DEVICE, /* any other */
     HOOP_TOPO_KINDS
 };
 
 struct hoop_topo_bus {
-    bool known;      /* false: not a PCI device, or nobody told; the rest is 0 then */
+    bool known; /* false: not a PCI device, or nobody told; the rest is 0 then */
     uint32_t domain;
     uint8_t bus, device, function;
 };
 
 struct hoop_topo_node {
     enum hoop_topo_kind kind;
-    int number;                   /* NUMA node, package: the system's number, maybe with gaps; others: 0, 1, … in order */
-    char label[24];               /* kind and number: "GPU0", "NIC1", "NUMA0" */
-    int parent;                   /* node above; -1 for the machine */
-    int uplink;                   /* link to the parent, -1 if there is none */
-    enum hoop_topo_source source; /* who told that it exists, where it hangs and the identity below */
-    struct hoop_topo_bus bus;     /* bridges of the host: domain and the first bus below */
+    int number;     /* NUMA node, package: the system's number, maybe with gaps; others: 0, 1, … in order */
+    char label[24]; /* kind and number: "GPU0", "NIC1", "NUMA0" */
+    int parent;     /* node above; -1 for the machine */
+    int uplink;     /* link to the parent, -1 if there is none */
+    enum hoop_topo_source source;       /* who told that it exists, where it hangs and the identity below */
+    struct hoop_topo_bus bus;           /* bridges of the host: domain and the first bus below */
     uint16_t vendor, device, pci_class; /* PCI ids; 0 where bus is not known */
-    bool rdma;                    /* NIC: verbs or the like, not sockets only */
-    const char *name;             /* as the system calls it ("mlx5_0", "nvml0"); "" if it has no name */
-    const char *names;            /* all its names, parted by commas */
-    const char *model;            /* for people; "" if unknown */
-    struct hoop_topo_fact memory; /* machine, NUMA node: bytes */
-    struct hoop_topo_fact memory_numa; /* GPU: number of the NUMA node that its memory is, where it is one */
+    bool rdma;                          /* NIC: verbs or the like, not sockets only */
+    const char *name;                   /* as the system calls it ("mlx5_0", "nvml0"); "" if it has no name */
+    const char *names;                  /* all its names, parted by commas */
+    const char *model;                  /* for people; "" if unknown */
+    struct hoop_topo_fact memory;       /* machine, NUMA node: bytes */
+    struct hoop_topo_fact memory_numa;  /* GPU: number of the NUMA node that its memory is, where it is one */
 };
 
 enum hoop_topo_link_kind {
@@ -89,8 +89,8 @@ struct hoop_topo_link {
     enum hoop_topo_link_kind kind;
     int a, b;                     /* nodes; a < b */
     enum hoop_topo_source source; /* who told that the two are joined */
-    bool current;                 /* the figures are what runs now and change with power saving, not what the link can do */
-    struct hoop_topo_fact width;  /* lanes */
+    bool current; /* the figures are what runs now and change with power saving, not what the link can do */
+    struct hoop_topo_fact width;                /* lanes */
     struct hoop_topo_fact gigatransfers;        /* 10^9 transfers a second and lane */
     struct hoop_topo_fact count;                /* equal links side by side; the figures below are of all together */
     struct hoop_topo_fact gigabytes_per_second; /* 10^9 bytes, one direction */
@@ -99,12 +99,12 @@ struct hoop_topo_link {
 
 /* How far two nodes are apart, near to far: the classes that `nvidia-smi topo` made common. */
 enum hoop_topo_class {
-    HOOP_TOPO_SELF,       /* X: the same node */
-    HOOP_TOPO_PIX,        /* at most one PCI bridge on each side of the nearest common bridge; functions of one device */
-    HOOP_TOPO_PXB,        /* more PCI bridges, but not a host bridge */
-    HOOP_TOPO_PHB,        /* through one host bridge; a NUMA node and a device that is local to it */
-    HOOP_TOPO_NODE,       /* through several host bridges of one NUMA node (of the same set of NUMA nodes) */
-    HOOP_TOPO_SYS,        /* between NUMA nodes */
+    HOOP_TOPO_SELF, /* X: the same node */
+    HOOP_TOPO_PIX,  /* at most one PCI bridge on each side of the nearest common bridge; functions of one device */
+    HOOP_TOPO_PXB,  /* more PCI bridges, but not a host bridge */
+    HOOP_TOPO_PHB,  /* through one host bridge; a NUMA node and a device that is local to it */
+    HOOP_TOPO_NODE, /* through several host bridges of one NUMA node (of the same set of NUMA nodes) */
+    HOOP_TOPO_SYS,  /* between NUMA nodes */
     HOOP_TOPO_CLASS_UNKNOWN, /* a NUMA node and a device whose place nobody told exactly */
     HOOP_TOPO_CLASSES
 };

@@ -203,7 +203,8 @@ static void add_yama(struct list *list)
     }
 }
 
-static void add_limit(struct list *list, const char *key, const char *name, int resource, const char *unit)
+static void add_limit(struct list *list, const char *key, const char *name, __rlimit_resource_t resource,
+                      const char *unit)
 {
     struct rlimit limit;
 

@@ -133,10 +133,10 @@ static void print_settings(void)
 
     printf("\nsettings\n");
     for (int i = 0; hoop_setting_get(i, &setting); i++) {
-        printf("  HOOP_%-15s %s%s", setting.name, setting.value[0] != '\0' ? setting.value : "none",
-               strcmp(setting.origin, "default") == 0 ? "" : "  from the ");
-        printf("%s\n  %-20s %s%s%s%s\n", strcmp(setting.origin, "default") == 0 ? "" : setting.origin, "", setting.help,
-               setting.unit[0] != '\0' ? " [" : "", setting.unit, setting.unit[0] != '\0' ? "]" : "");
+        const char *value = setting.value[0] != '\0' ? setting.value : "none", *unit = setting.unit;
+
+        printf("  HOOP_%-15s %s  (%s)\n", setting.name, value, setting.origin);
+        printf("  %-20s %s%s%s%s\n", "", setting.help, *unit != '\0' ? " [" : "", unit, *unit != '\0' ? "]" : "");
     }
 }
 
