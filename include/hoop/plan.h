@@ -62,22 +62,22 @@ enum hoop_step_kind {
  * store, is always right. With one slot a link it is even needed: who holds a received frame until there is room to
  * send it on may wait in a circle. With two slots or more both ways are proved. */
 enum {
-    HOOP_STEP_STAGED = 1,   /* SEND: copy the data out at once instead of lending the buffer to the peer */
-    HOOP_STEP_FORWARD = 2,  /* RECV, RECV_REDUCE: the next step is a SEND of the same chunk; both may be done in one pass (fuse) */
-    HOOP_STEP_NO_STORE = 4  /* with FORWARD: `to` is overwritten before it is read again, so it need not be stored (fuse) */
+    HOOP_STEP_STAGED = 1,  /* SEND: copy the data out at once instead of lending the buffer to the peer */
+    HOOP_STEP_FORWARD = 2, /* RECV, RECV_REDUCE: the next step sends the same chunk; one pass may do both (fuse) */
+    HOOP_STEP_NO_STORE = 4 /* with FORWARD: `to` is overwritten before it is read again and need not be stored (fuse) */
 };
 
 struct hoop_step {
-    uint8_t kind;        /* enum hoop_step_kind */
-    uint8_t to_buffer;   /* enum hoop_buffer */
+    uint8_t kind;      /* enum hoop_step_kind */
+    uint8_t to_buffer; /* enum hoop_buffer */
     uint8_t from_buffer;
     uint8_t flags;
-    int32_t peer;        /* rank; for AFTER the lane */
-    uint32_t to, from;   /* chunk numbers; for AFTER `to` is the step's index in its lane as the author counted it */
+    int32_t peer;      /* rank; for AFTER the lane */
+    uint32_t to, from; /* chunk numbers; for AFTER `to` is the step's index in its lane as the author counted it */
 };
 
 struct hoop_lane_plan {
-    uint32_t steps;             /* number of steps */
+    uint32_t steps; /* number of steps */
     struct hoop_step *step;
 };
 
@@ -85,11 +85,11 @@ struct hoop_lane_plan {
 struct hoop_problem {
     enum hoop_coll coll;
     int ranks, rank;
-    int root;        /* reduce, broadcast: authors see 0 here, since rooted plans are written for root 0 and relabelled
+    int root;      /* reduce, broadcast: authors see 0 here, since rooted plans are written for root 0 and relabelled
                         (not those of an algorithm with any_root); elsewhere 0 */
-    bool in_place;   /* OUT is IN (all_gather: IN is this rank's block of OUT; reduce_scatter: the reverse; rooted: OUT is
+    bool in_place; /* OUT is IN (all_gather: IN is this rank's block of OUT; reduce_scatter: the reverse; rooted: OUT is
                         IN on the root, and the other ranks' plans do not depend on it) */
-    int channels;    /* copies of the program side by side, each on its own part of every chunk; 1 … HOOP_MAX_CHANNELS */
+    int channels; /* copies of the program side by side, each on its own part of every chunk; 1 … HOOP_MAX_CHANNELS */
 };
 
 enum { HOOP_MAX_CHANNELS = 16, HOOP_MAX_LANES = 64 };
@@ -108,10 +108,10 @@ struct hoop_plan {
  * The checker compares it with the plan. Sizes are parts of the collective's whole vector; the barrier's are 0.
  * With C channels there are C times as many messages; the rest stays. */
 struct hoop_cost {
-    double messages;   /* most messages sent by one rank */
-    double volume;     /* most data sent by one rank, in vectors */
-    double reduced;    /* most data reduced by one rank, in vectors */
-    double depth;      /* longest chain of messages of which each is sent after the one before was received, in lane order */
+    double messages; /* most messages sent by one rank */
+    double volume;   /* most data sent by one rank, in vectors */
+    double reduced;  /* most data reduced by one rank, in vectors */
+    double depth; /* longest chain of messages of which each is sent after the one before was received, in lane order */
 };
 
 struct hoop_builder;
@@ -139,9 +139,11 @@ HOOP_API struct hoop_lane *hoop_lane(struct hoop_builder *builder);
  * Without it the grid is 1 (all_gather, reduce_scatter: ranks). */
 HOOP_API void hoop_grid(struct hoop_builder *builder, int chunks);
 /* to = from. */
-HOOP_API void hoop_copy(struct hoop_lane *lane, enum hoop_buffer to, int to_chunk, enum hoop_buffer from, int from_chunk);
+HOOP_API void hoop_copy(struct hoop_lane *lane, enum hoop_buffer to, int to_chunk, enum hoop_buffer from,
+                        int from_chunk);
 /* to = from op to. */
-HOOP_API void hoop_combine(struct hoop_lane *lane, enum hoop_buffer to, int to_chunk, enum hoop_buffer from, int from_chunk);
+HOOP_API void hoop_combine(struct hoop_lane *lane, enum hoop_buffer to, int to_chunk, enum hoop_buffer from,
+                           int from_chunk);
 /* Send a chunk; the peer may read it from the buffer until it says so, so a later step that overwrites it waits. */
 HOOP_API void hoop_send(struct hoop_lane *lane, int peer, enum hoop_buffer from, int chunk);
 /* Send a chunk that is copied out at once: needed where waiting for the peer would close a cycle. */
@@ -150,8 +152,8 @@ HOOP_API void hoop_send_staged(struct hoop_lane *lane, int peer, enum hoop_buffe
 HOOP_API void hoop_recv(struct hoop_lane *lane, int peer, enum hoop_buffer to, int chunk);
 /* to = received op from, with the same chunk number on both sides; _at names both. */
 HOOP_API void hoop_recv_reduce(struct hoop_lane *lane, int peer, enum hoop_buffer to, int chunk, enum hoop_buffer from);
-HOOP_API void hoop_recv_reduce_at(struct hoop_lane *lane, int peer, enum hoop_buffer to, int to_chunk, enum hoop_buffer from,
-                                  int from_chunk);
+HOOP_API void hoop_recv_reduce_at(struct hoop_lane *lane, int peer, enum hoop_buffer to, int to_chunk,
+                                  enum hoop_buffer from, int from_chunk);
 /* The lane goes on only when `other` has done everything written to it so far (of the same slice). */
 HOOP_API void hoop_after(struct hoop_lane *lane, const struct hoop_lane *other);
 /* HOOP_OK, or the first error of the calls before. */
@@ -202,17 +204,17 @@ HOOP_API enum hoop_status hoop_plan_parse(struct hoop_plan **plan, const char *t
 /* ---- proof ---- */
 
 struct hoop_check {
-    int slices;        /* 1 or more */
-    int credit;        /* messages a link holds before the sender waits, 1 or more */
-    bool borrow;       /* sends that are not staged lend their source: a step that overwrites it waits for the receiver,
+    int slices;     /* 1 or more */
+    int credit;     /* messages a link holds before the sender waits, 1 or more */
+    bool borrow;    /* sends that are not staged lend their source: a step that overwrites it waits for the receiver,
                           also a step of another lane */
-    bool skip_cost;    /* do not compare with the algorithm's formulas */
+    bool skip_cost; /* do not compare with the algorithm's formulas */
     /* results */
-    uint64_t steps;    /* steps executed */
+    uint64_t steps; /* steps executed */
     uint64_t messages;
-    bool rank_order;   /* the reduction expression of every chunk is ((x0 op x1) op x2) … */
+    bool rank_order; /* the reduction expression of every chunk is ((x0 op x1) op x2) … */
     struct hoop_cost cost;
-    char fault[512];   /* what is wrong, with rank, lane, step; "" if nothing */
+    char fault[512]; /* what is wrong, with rank, lane, step; "" if nothing */
 };
 
 /* Prove that plan[0 … ranks - 1], the plans of all ranks in rank order, together solve their problem.

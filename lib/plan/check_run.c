@@ -173,7 +173,9 @@ static enum outcome do_send(const struct run *run, const struct hoop_step *step)
     if (link->count == proof->credit)
         return wait_for(run, WAIT_ROOM, number);
     const struct cell cell = sent_cell(run, step);
-    const uint32_t at = (link->head + link->count++) % proof->credit;
+    uint32_t at = link->head + link->count++;
+    if (at >= proof->credit)
+        at -= proof->credit;
     struct message *message = &proof->message[(size_t)number * proof->credit + at];
 
     *message = (struct message){cell.expr, cell.origin, run->thread->depth + 1, NOT_LENT};

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* hoop-plan draw: a collective as an SVG picture.
+ *
+ * A column a rank, time downwards, an arrow a message. A row is the time of one message: a rank sends and receives
+ * one at a time, and a message leaves when what its lane received before is there. Colours tell chunks apart or, on
+ * a grid of one chunk, lanes. A full head adds what it brings, an open one stores it.
+ */
+#include <errno.h>
+#include <hoop.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan_tool.h"
+
+enum { DRAW_RANKS_MOST = 64, MARGIN = 64, HEAD = 92, ROW = 40, COLOURS = 8 };
+
+static const char *const colours[COLOURS] = {"#1f6fb4", "#d1495b", "#2e8b57", "#b8690f",
+                                             "#7b4fa3", "#00838f", "#8a6d3b", "#5c6b7a"};
+
+struct arrow {
+    int source, destination, lane, leaves, arrives;
+    bool reduces;
+    unsigned buffer;
+    uint32_t chunk;
+};
+
+/* A lane of a rank on its way through its program. */
+struct walker {
+    int rank, lane, now; /* time when the next step may begin */
+    uint32_t next;
+};
+
+struct picture {
+    struct hoop_plan **plan;
+    int ranks, rows, column;
+    struct walker *walker;
+    int walkers;
+    struct arrow *arrow; /* in order of sending */
+    bool *received;      /* one an arrow */
+    int arrows;
+    int *sends_until, *receives_until; /* one a rank: its ends are busy until then */
+};
+
+/* ---- when what happens ---- */
+
+static const struct hoop_step *next_step(const struct picture *picture, const struct walker *walker)
+{
+    const struct hoop_lane_plan *lane = &picture->plan[walker->rank]->lane[walker->lane];
+
+    return walker->next < lane->steps ? &lane->step[walker->next] : NULL;
+}
+
+/* The oldest message that the step would receive, or -1. */
+static int find_arrow(const struct picture *picture, const struct walker *walker, const struct hoop_step *step)
+{
+    for (int i = 0; i < picture->arrows; i++) {
+        const struct arrow *arrow = &picture->arrow[i];
+
+        if (!picture->received[i] && arrow->source == step->peer && arrow->destination == walker->rank &&
+            arrow->lane == walker->lane)
+            return i;
+    }
+    return -1;
+}
+
+static int later(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+/* When could the walker's next step begin? -1: not yet. */
+static int when(const struct picture *picture, const struct walker *walker)
+{
+    const struct hoop_step *step = next_step(picture, walker);
+
+    if (step == NULL)
+        return -1;
+    if (step->kind == HOOP_STEP_SEND)
+        return later(walker->now, picture->sends_until[walker->rank]);
+    if (step->kind == HOOP_STEP_RECV || step->kind == HOOP_STEP_RECV_REDUCE) {
+        const int arrow = find_arrow(picture, walker, step);
+        const int free = later(walker->now - 1, picture->receives_until[walker->rank]);
+
+        return arrow < 0 ? -1 : later(free, picture->arrow[arrow].leaves);
+    }
+    if (step->kind == HOOP_STEP_AFTER) {
+        const struct walker *other = walker - walker->lane + step->peer;
+
+        return other->next > step->to ? later(walker->now, other->now) : -1;
+    }
+    return walker->now;
+}
+
+static void take_step(struct picture *picture, struct walker *walker, int begin)
+{
+    const struct hoop_step *step = next_step(picture, walker);
+
+    if (step->kind == HOOP_STEP_SEND) {
+        picture->arrow[picture->arrows++] = (struct arrow){.source = walker->rank,
+                                                           .destination = step->peer,
+                                                           .lane = walker->lane,
+                                                           .leaves = begin,
+                                                           .arrives = begin + 1,
+                                                           .buffer = step->from_buffer,
+                                                           .chunk = step->from};
+        picture->sends_until[walker->rank] = begin + 1;
+    } else if (step->kind == HOOP_STEP_RECV || step->kind == HOOP_STEP_RECV_REDUCE) {
+        const int i = find_arrow(picture, walker, step);
+
+        picture->received[i] = true;
+        picture->arrow[i].arrives = walker->now = begin + 1;
+        picture->arrow[i].reduces = step->kind == HOOP_STEP_RECV_REDUCE;
+        if (step->to_buffer != HOOP_TMP) /* where it lands says more than a TMP chunk it may come from */
+            picture->arrow[i].chunk = step->to;
+        else if (step->kind == HOOP_STEP_RECV_REDUCE)
+            picture->arrow[i].chunk = step->from;
+        picture->receives_until[walker->rank] = begin + 1;
+        picture->rows = later(picture->rows, begin + 1);
+    } else if (step->kind == HOOP_STEP_AFTER) {
+        walker->now = begin;
+    }
+    walker->next++;
+}
+
+/* Take the step that can begin first, until there is none. */
+static void walk(struct picture *picture)
+{
+    for (;;) {
+        struct walker *first = NULL;
+        int begin = -1;
+
+        for (int i = 0; i < picture->walkers; i++) {
+            const int at = when(picture, &picture->walker[i]);
+
+            if (at >= 0 && (first == NULL || at < begin)) {
+                first = &picture->walker[i];
+                begin = at;
+            }
+        }
+        if (first == NULL)
+            return;
+        take_step(picture, first, begin);
+    }
+}
+
+static bool open_picture(struct picture *picture)
+{
+    size_t sends = 0, lanes = 0;
+
+    for (int rank = 0; rank < picture->ranks; rank++)
+        for (uint32_t lane = 0; lane < picture->plan[rank]->lanes; lane++, lanes++)
+            sends += picture->plan[rank]->lane[lane].steps;
+    picture->walker = calloc(lanes + 1, sizeof *picture->walker);
+    picture->arrow = calloc(sends + 1, sizeof *picture->arrow);
+    picture->received = calloc(sends + 1, sizeof *picture->received);
+    picture->sends_until = calloc((size_t)picture->ranks, sizeof *picture->sends_until);
+    picture->receives_until = calloc((size_t)picture->ranks, sizeof *picture->receives_until);
+    if (picture->walker == NULL || picture->arrow == NULL || picture->received == NULL ||
+        picture->sends_until == NULL || picture->receives_until == NULL)
+        return false;
+    for (int rank = 0; rank < picture->ranks; rank++)
+        for (uint32_t lane = 0; lane < picture->plan[rank]->lanes; lane++)
+            picture->walker[picture->walkers++] = (struct walker){.rank = rank, .lane = (int)lane};
+    return true;
+}
+
+static void close_picture(struct picture *picture)
+{
+    free(picture->walker);
+    free(picture->arrow);
+    free(picture->received);
+    free(picture->sends_until);
+    free(picture->receives_until);
+}
+
+/* ---- the picture ---- */
+
+static int x_of(const struct picture *picture, int rank)
+{
+    return MARGIN + picture->column / 2 + rank * picture->column;
+}
+
+static int y_of(int time)
+{
+    return HEAD + time * ROW;
+}
+
+static void draw_frame(const struct picture *picture, FILE *file)
+{
+    const int bottom = y_of(picture->rows);
+
+    for (int row = 0; row <= picture->rows; row++) {
+        fprintf(file, "<line class=\"grid\" x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\"/>\n", MARGIN - 12, y_of(row),
+                MARGIN + picture->ranks * picture->column, y_of(row));
+        fprintf(file, "<text class=\"time\" x=\"%d\" y=\"%d\">%d</text>\n", MARGIN - 18, y_of(row) + 4, row);
+    }
+    for (int rank = 0; rank < picture->ranks; rank++) {
+        const int x = x_of(picture, rank);
+
+        fprintf(file, "<line class=\"rank\" x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\"/>\n", x, HEAD - 10, x, bottom + 10);
+        fprintf(file, "<text class=\"name\" x=\"%d\" y=\"%d\">%d</text>\n", x, HEAD - 16, rank);
+        fprintf(file, "<text class=\"name\" x=\"%d\" y=\"%d\">%d</text>\n", x, bottom + 26, rank);
+    }
+}
+
+static void draw_arrow(const struct picture *picture, const struct arrow *arrow, FILE *file)
+{
+    const bool by_chunk = picture->plan[0]->grid > 1;
+    const uint32_t colour = (by_chunk ? arrow->chunk : (uint32_t)arrow->lane) % COLOURS;
+    const int x1 = x_of(picture, arrow->source), x2 = x_of(picture, arrow->destination);
+    const int y1 = y_of(arrow->leaves), y2 = y_of(arrow->arrives);
+    const int side = x2 > x1 ? 1 : -1;
+    const double along = 26.0 / abs(x2 - x1); /* the label stands near the sender, where arrows seldom meet */
+
+    fprintf(file,
+            "<g><title>rank %d to rank %d, lane %d: %s %u, %s</title>"
+            "<line class=\"arrow\" stroke=\"%s\" marker-end=\"url(#%s%u)\" x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\"/>",
+            arrow->source, arrow->destination, arrow->lane, arrow->buffer == HOOP_TMP ? "sum of chunk" : "chunk",
+            arrow->chunk, arrow->reduces ? "added" : "stored", colours[colour], arrow->reduces ? "add" : "put", colour,
+            x1, y1, x2 - 2 * side, y2);
+    fprintf(file, "<text class=\"chunk\" fill=\"%s\" x=\"%.1f\" y=\"%.1f\">%u</text></g>\n", colours[colour],
+            x1 + along * (x2 - x1), y1 + along * (y2 - y1) + 3.5, arrow->chunk);
+}
+
+static void draw_markers(FILE *file)
+{
+    for (int i = 0; i < COLOURS; i++)
+        fprintf(file,
+                "<marker id=\"add%d\" class=\"tip\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerWidth=\"8\" "
+                "markerHeight=\"8\" orient=\"auto\"><path d=\"M0,0 L10,5 L0,10 z\" fill=\"%s\"/></marker>\n"
+                "<marker id=\"put%d\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerWidth=\"8\" "
+                "markerHeight=\"8\" orient=\"auto\"><path d=\"M1,1 L9,5 L1,9\" fill=\"none\" stroke=\"%s\" "
+                "stroke-width=\"1.6\"/></marker>\n",
+                i, colours[i], i, colours[i]);
+}
+
+static void draw_head(const struct picture *picture, FILE *file)
+{
+    const struct hoop_plan *plan = picture->plan[0];
+    const int width = 2 * MARGIN + picture->ranks * picture->column;
+    char root[32] = "";
+
+    if (is_rooted(plan->problem.coll))
+        snprintf(root, sizeof root, ", root %d", plan->problem.root);
+    fprintf(file,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
+            "font-family=\"DejaVu Sans, Helvetica, sans-serif\">\n<style>\n"
+            ".grid { stroke: #e6e9ed; stroke-width: 1 }\n.rank { stroke: #9aa4af; stroke-width: 1.5 }\n"
+            ".time { font-size: 10px; fill: #8a949e; text-anchor: end }\n"
+            ".name { font-size: 13px; font-weight: bold; fill: #2b3138; text-anchor: middle }\n"
+            ".arrow { stroke-width: 1.5 }\n"
+            ".chunk { font-size: 10px; text-anchor: middle; stroke: white; stroke-width: 3px; paint-order: stroke }\n"
+            ".title { font-size: 16px; font-weight: bold; fill: #2b3138 }\n"
+            ".note { font-size: 11px; fill: #5a646e }\n</style>\n"
+            "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n<defs>\n",
+            width, y_of(picture->rows) + 44, width, y_of(picture->rows) + 44);
+    draw_markers(file);
+    fprintf(file, "</defs>\n<text class=\"title\" x=\"16\" y=\"26\">%s %s, %d ranks%s</text>\n", plan->algo->name,
+            hoop_coll_name(plan->problem.coll), picture->ranks, root);
+    fprintf(file,
+            "<text class=\"note\" x=\"16\" y=\"44\">%d messages in %d rows; labels: chunk of %u%s.</text>\n"
+            "<text class=\"note\" x=\"16\" y=\"59\">Full head: added. Open head: stored.</text>\n",
+            picture->arrows, picture->rows, plan->grid, plan->grid > 1 ? "" : "; colours: lane");
+}
+
+static bool write_picture(const struct picture *picture, const char *path)
+{
+    FILE *file = path == NULL ? stdout : fopen(path, "w");
+
+    if (file == NULL) {
+        fprintf(stderr, "hoop-plan: %s: %s\n", path, strerror(errno));
+        return false;
+    }
+    draw_head(picture, file);
+    draw_frame(picture, file);
+    for (int i = 0; i < picture->arrows; i++)
+        draw_arrow(picture, &picture->arrow[i], file);
+    fprintf(file, "</svg>\n");
+    const bool written = fflush(file) == 0 && ferror(file) == 0;
+    if (file != stdout)
+        fclose(file);
+    if (!written)
+        fprintf(stderr, "hoop-plan: the picture cannot be written\n");
+    return written;
+}
+
+int draw_plans(const struct plan_options *options)
+{
+    struct hoop_plan *plan[DRAW_RANKS_MOST];
+    struct picture picture = {.plan = plan,
+                              .ranks = options->ranks,
+                              .column = options->ranks <= 8    ? 96
+                                        : options->ranks <= 16 ? 76
+                                                               : 56};
+    const struct hoop_problem problem = {.coll = (enum hoop_coll)options->coll,
+                                         .ranks = options->ranks,
+                                         .root = options->root == ALL_ROOTS ? 0 : options->root,
+                                         .in_place = options->in_place,
+                                         .channels = options->channels};
+    bool good;
+
+    if (options->ranks > DRAW_RANKS_MOST) {
+        fprintf(stderr, "hoop-plan: %d ranks are too many to draw; up to %d are drawn\n", options->ranks,
+                DRAW_RANKS_MOST);
+        return 1;
+    }
+    if (!build_plans(plan, options->algo, problem, true))
+        return 1;
+    good = open_picture(&picture);
+    if (good)
+        walk(&picture);
+    else
+        fprintf(stderr, "hoop-plan: no memory for the picture\n");
+    good = good && write_picture(&picture, options->output);
+    close_picture(&picture);
+    free_plans(plan, options->ranks);
+    return good ? 0 : 1;
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* hoop-plan: shows, proves and draws what the algorithms plan. */
+#include <errno.h>
+#include <hoop.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "manual.h"
+#include "plan_tool.h"
+
+enum { KEY_ROOT = 0x100, KEY_RANK, KEY_CHANNELS, KEY_IN_PLACE, KEY_ALL, KEY_UNFUSED, KEY_MOST, RANKS_MOST = 4096 };
+
+static const struct argp_option argp_options[] = {
+    {"algo", 'a', "NAME", 0, "the algorithm, as list names it", 0},
+    {"ranks", 'n', "N", 0, "number of ranks", 0},
+    {"rank", KEY_RANK, "R|all", 0, "print: only this rank's plan (default all)", 0},
+    {"root", KEY_ROOT, "R", 0, "root of reduce and broadcast (default 0; check: every root)", 0},
+    {"channels", KEY_CHANNELS, "C", 0, "copies of the plan side by side, each on its part of the chunks (default 1)",
+     0},
+    {"in-place", KEY_IN_PLACE, NULL, 0, "the result overwrites the input (check: only that case)", 0},
+    {"unfused", KEY_UNFUSED, NULL, 0, "print: the author's steps, without the marks of the fuse pass", 0},
+    {"all", KEY_ALL, NULL, 0, "check: every algorithm, collective and number of ranks", 0},
+    {"most", KEY_MOST, "N", 0, "check --all: the largest number of ranks (default 128)", 0},
+    {"output", 'o', "FILE", 0, "draw, print: write to the file instead of standard output", 0},
+    {NULL, 0, NULL, 0, NULL, 0},
+};
+
+static const char *const commands[] = {"list", "print", "check", "draw"};
+enum command { LIST, PRINT, CHECK, DRAW, COMMANDS };
+
+struct line {
+    struct plan_options options;
+    int command; /* enum command, or -1: none yet */
+};
+
+static int read_number(struct argp_state *state, const char *what, const char *text, int least, int most)
+{
+    char *end;
+
+    errno = 0;
+    const long number = strtol(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || number < least || number > most)
+        argp_error(state, "%s: %s is a number from %d to %d", text, what, least, most);
+    return (int)number;
+}
+
+static const struct hoop_algo *read_algo(struct argp_state *state, const char *name)
+{
+    const struct hoop_algo *algo = hoop_algo_find(name);
+    char names[256] = "";
+    size_t used = 0;
+
+    for (int i = 0; algo == NULL && hoop_algo_get(i) != NULL && used < sizeof names; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, " %s", hoop_algo_get(i)->name);
+    if (algo == NULL)
+        argp_error(state, "%s: no such algorithm; there are%s", name, names);
+    return algo;
+}
+
+static void take_word(struct argp_state *state, struct line *line, const char *word)
+{
+    if (line->command < 0) {
+        for (int i = 0; i < COMMANDS; i++)
+            if (strcmp(word, commands[i]) == 0)
+                line->command = i;
+        if (line->command < 0)
+            argp_error(state, "%s: no such command; there are list, print, check and draw", word);
+    } else if (line->options.coll < 0) {
+        line->options.coll = hoop_coll_find(word);
+        if (line->options.coll < 0)
+            argp_error(state,
+                       "%s: no such collective; there are all_reduce, reduce, broadcast, all_gather, "
+                       "reduce_scatter and barrier",
+                       word);
+    } else {
+        argp_error(state, "%s: one collective is enough", word);
+    }
+}
+
+/* The command line is read: is it whole? */
+static void check_line(struct argp_state *state, const struct line *line)
+{
+    const struct plan_options *options = &line->options;
+
+    if (line->command < 0)
+        argp_error(state, "a command is missing: list, print, check or draw");
+    if (line->command == LIST || (line->command == CHECK && options->all))
+        return;
+    if (options->coll < 0)
+        argp_error(state, "%s needs a collective, such as all_reduce", commands[line->command]);
+    if (options->algo == NULL)
+        argp_error(state, "%s needs an algorithm, such as --algo ring", commands[line->command]);
+    if (options->ranks == 0)
+        argp_error(state, "%s needs a number of ranks, such as -n 4", commands[line->command]);
+    if (options->rank >= options->ranks)
+        argp_error(state, "rank %d is outside of 0 to %d", options->rank, options->ranks - 1);
+    if (options->root >= options->ranks)
+        argp_error(state, "root %d is outside of 0 to %d", options->root, options->ranks - 1);
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+    struct line *line = state->input;
+    struct plan_options *options = &line->options;
+
+    switch (key) {
+    case 'a':
+        options->algo = read_algo(state, argument);
+        return 0;
+    case 'n':
+        options->ranks = read_number(state, "-n", argument, 1, RANKS_MOST);
+        return 0;
+    case 'o':
+        options->output = argument;
+        return 0;
+    case KEY_RANK:
+        options->rank =
+            strcmp(argument, "all") == 0 ? ALL_RANKS : read_number(state, "--rank", argument, 0, RANKS_MOST - 1);
+        return 0;
+    case KEY_ROOT:
+        options->root = read_number(state, "--root", argument, 0, RANKS_MOST - 1);
+        return 0;
+    case KEY_CHANNELS:
+        options->channels = read_number(state, "--channels", argument, 1, HOOP_MAX_CHANNELS);
+        return 0;
+    case KEY_MOST:
+        options->most = read_number(state, "--most", argument, 1, RANKS_MOST);
+        return 0;
+    case KEY_IN_PLACE:
+        options->in_place = true;
+        return 0;
+    case KEY_UNFUSED:
+        options->unfused = true;
+        return 0;
+    case KEY_ALL:
+        options->all = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        take_word(state, line, argument);
+        return 0;
+    case ARGP_KEY_END:
+        check_line(state, line);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp parser = {
+    argp_options,
+    parse,
+    "list\nprint COLLECTIVE\ncheck COLLECTIVE\ncheck --all\ndraw COLLECTIVE",
+    "Shows, proves and draws the plans by which hoop's algorithms solve the collectives.\v"
+    "list names the algorithms and what each solves. print writes plans in their text form. check runs the plans of "
+    "all ranks on symbols and proves that every rank gets its result, that nothing deadlocks, with one free slot a "
+    "link and with lent buffers, that lanes do not race, and that the cost is the algorithm's own formula. draw makes "
+    "an SVG picture: a column a rank, time downwards, an arrow a message, labelled by its chunk.",
+    NULL,
+    NULL,
+    NULL};
+
+static const struct hoop_manual_section sections[] = {
+    {"EXAMPLES", "  hoop-plan print all_reduce --algo ring -n 4 --rank 1\n"
+                 "  hoop-plan check broadcast --algo dbtree -n 12\n"
+                 "  hoop-plan check --all\n"
+                 "  hoop-plan draw all_reduce --algo dbtree -n 8 -o dbtree.svg\n"},
+    {"TEXT FORM", "A plan's head names algorithm, collective and problem; then come the lanes, a step\n"
+                  "a line: its kind, the peer where there is one, the buffer and chunk written, the\n"
+                  "buffer and chunk read, and flags. Lanes run side by side, the steps of a lane in\n"
+                  "order. The k-th send to a rank in a lane meets that rank's k-th receive.\n"
+                  "\n"
+                  "copy\tto = from\n"
+                  "reduce\tto = from op to\n"
+                  "send\tfrom goes to the peer; staged: copied out at once, not lent\n"
+                  "recv\tto = received\n"
+                  "recv_reduce\tto = received op from\n"
+                  "after\twaits until another lane has done a step\n"
+                  "forward\tmay be sent on by the next step in the same pass\n"
+                  "no_store\tneed not be stored\n"},
+    {"EXIT CODES", "0\tdone; check: everything is proved\n"
+                   "1\tcheck: a plan is wrong, as the text on standard error says; or the output\n"
+                   "cannot be written, or the algorithm does not solve the problem\n"
+                   "2\twrong usage\n"},
+    {NULL, NULL},
+};
+
+static const struct hoop_manual_words words[] = {
+    {"", "list print check draw all_reduce reduce broadcast all_gather reduce_scatter barrier"},
+    {"algo", "flat ring tree dbtree recdbl"},
+    {"rank", "all"},
+    {"output", "@file"},
+    {NULL, NULL},
+};
+
+static const struct hoop_manual manual = {.name = "hoop-plan",
+                                          .summary = "show, prove and draw the plans of collectives",
+                                          .argp = &parser,
+                                          .sections = sections,
+                                          .words = words};
+
+int main(int argc, char **argv)
+{
+    struct line line = {.command = -1,
+                        .options = {.coll = -1, .rank = ALL_RANKS, .root = ALL_ROOTS, .channels = 1, .most = 128}};
+
+    if (hoop_manual_parse(&manual, argc, argv, 0, &line) != 0)
+        return 2;
+    switch (line.command) {
+    case LIST:
+        return list_algorithms();
+    case PRINT:
+        return print_plans(&line.options);
+    case CHECK:
+        return line.options.all ? check_all(&line.options) : check_one(&line.options);
+    default:
+        return draw_plans(&line.options);
+    }
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* What the commands of hoop-plan share. */
+#ifndef HOOP_TOOLS_PLAN_TOOL_H
+#define HOOP_TOOLS_PLAN_TOOL_H
+
+#include <hoop/plan.h>
+
+enum { ALL_RANKS = -1, ALL_ROOTS = -1 };
+
+/* The command line. */
+struct plan_options {
+    const struct hoop_algo *algo;
+    int coll;  /* enum hoop_coll, or -1: none given */
+    int ranks; /* 0: none given */
+    int rank;  /* or ALL_RANKS */
+    int root;  /* or ALL_ROOTS: none given */
+    int channels;
+    int most; /* check --all: the largest number of ranks */
+    bool in_place, all, unfused;
+    const char *output; /* NULL: standard output */
+};
+
+/* Build the plans of all ranks; plan has room for problem->ranks. Says what is wrong; false: nothing is left behind. */
+bool build_plans(struct hoop_plan **plan, const struct hoop_algo *algo, struct hoop_problem problem, bool fuse);
+void free_plans(struct hoop_plan **plan, int ranks);
+
+/* Reduce and broadcast have a root. */
+bool is_rooted(enum hoop_coll coll);
+
+/* The commands; each returns the exit code. */
+int list_algorithms(void);
+int print_plans(const struct plan_options *options);
+int check_one(const struct plan_options *options);
+int check_all(const struct plan_options *options);
+int draw_plans(const struct plan_options *options);
+
+#endif

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* hoop-plan list and print, and what the other commands share. */
+#include <errno.h>
+#include <hoop.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan_tool.h"
+
+bool is_rooted(enum hoop_coll coll)
+{
+    return coll == HOOP_REDUCE || coll == HOOP_BROADCAST;
+}
+
+void free_plans(struct hoop_plan **plan, int ranks)
+{
+    for (int i = 0; i < ranks; i++)
+        hoop_plan_free(plan[i]);
+}
+
+bool build_plans(struct hoop_plan **plan, const struct hoop_algo *algo, struct hoop_problem problem, bool fuse)
+{
+    for (problem.rank = 0; problem.rank < problem.ranks; problem.rank++)
+        if (hoop_plan_build(&plan[problem.rank], algo, &problem, fuse) != HOOP_OK) {
+            fprintf(stderr, "hoop-plan: %s\n", hoop_last_error(NULL));
+            free_plans(plan, problem.rank);
+            return false;
+        }
+    return true;
+}
+
+int list_algorithms(void)
+{
+    const struct hoop_algo *algo;
+
+    for (int i = 0; (algo = hoop_algo_get(i)) != NULL; i++) {
+        printf("%-8s %s\n        ", algo->name, hoop_algo_help(i));
+        for (int coll = 0; coll < HOOP_COLLS; coll++) {
+            const struct hoop_problem problem = {.coll = (enum hoop_coll)coll, .ranks = 2, .channels = 1};
+
+            if (algo->applicable(&problem))
+                printf(" %s", hoop_coll_name((enum hoop_coll)coll));
+        }
+        printf("\n");
+    }
+    return fflush(stdout) == 0 ? 0 : 1;
+}
+
+static bool print_rank(const struct plan_options *options, int rank, FILE *file)
+{
+    const struct hoop_problem problem = {.coll = (enum hoop_coll)options->coll,
+                                         .ranks = options->ranks,
+                                         .rank = rank,
+                                         .root = options->root == ALL_ROOTS ? 0 : options->root,
+                                         .in_place = options->in_place,
+                                         .channels = options->channels};
+    struct hoop_plan *plan;
+    enum hoop_status status = hoop_plan_build(&plan, options->algo, &problem, !options->unfused);
+
+    if (status == HOOP_OK) {
+        status = hoop_plan_print(plan, file);
+        hoop_plan_free(plan);
+    }
+    if (status != HOOP_OK)
+        fprintf(stderr, "hoop-plan: %s\n", hoop_last_error(NULL));
+    return status == HOOP_OK;
+}
+
+int print_plans(const struct plan_options *options)
+{
+    const int first = options->rank == ALL_RANKS ? 0 : options->rank;
+    const int last = options->rank == ALL_RANKS ? options->ranks - 1 : options->rank;
+    FILE *file = options->output == NULL ? stdout : fopen(options->output, "w");
+    bool good = true;
+
+    if (file == NULL) {
+        fprintf(stderr, "hoop-plan: %s: %s\n", options->output, strerror(errno));
+        return 1;
+    }
+    for (int rank = first; rank <= last && good; rank++)
+        good = print_rank(options, rank, file);
+    if (file != stdout && fclose(file) != 0)
+        good = false;
+    return good ? 0 : 1;
+}
