@@ -277,7 +277,7 @@ static enum hoop_status conclude(struct hoop_comm *comm, enum hoop_status status
     hoop_wait_moved(&comm->wait);
     if (!hoop_verdict_stands(comm->board))
         hoop_verdict_pass(comm->board, own);
-    const struct hoop_verdict verdict = hoop_verdict_read(comm->board);
+    const struct hoop_verdict verdict = hoop_verdict_get(comm->board);
     if (verdict.kind == HOOP_VERDICT_FAILED && verdict.a == comm->rank)
         return hoop_comm_failed(comm, status);
     return hoop_comm_condemned(comm);

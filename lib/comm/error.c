@@ -20,7 +20,7 @@ enum hoop_status hoop_comm_failed(struct hoop_comm *comm, enum hoop_status statu
 
 enum hoop_status hoop_comm_condemned(struct hoop_comm *comm)
 {
-    const struct hoop_verdict verdict = hoop_verdict_read(comm->board);
+    const struct hoop_verdict verdict = hoop_verdict_get(comm->board);
     char text[HOOP_ERROR_TEXT - 32];
 
     if (verdict.kind == HOOP_VERDICT_NONE)

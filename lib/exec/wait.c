@@ -164,5 +164,5 @@ enum hoop_status hoop_wait_step(struct hoop_wait *wait)
         wait->phase = HOOP_WAIT_ARM;
         break;
     }
-    return hoop_verdict_stands(wait->board) ? hoop_verdict_status(hoop_verdict_read(wait->board)) : HOOP_OK;
+    return hoop_verdict_stands(wait->board) ? hoop_verdict_status(hoop_verdict_get(wait->board)) : HOOP_OK;
 }

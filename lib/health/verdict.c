@@ -22,10 +22,10 @@ struct hoop_verdict hoop_verdict_pass(struct hoop_board *board, struct hoop_verd
     atomic_compare_exchange_strong(&board->head->verdict, &none, word);
     for (int rank = 0; rank < board->shape.ranks; rank++)
         hoop_bell_ring(&hoop_board_card(board, rank)->bell);
-    return hoop_verdict_read(board);
+    return hoop_verdict_get(board);
 }
 
-struct hoop_verdict hoop_verdict_read(const struct hoop_board *board)
+struct hoop_verdict hoop_verdict_get(const struct hoop_board *board)
 {
     const uint64_t word = atomic_load(&board->head->verdict);
     const unsigned rank_mask = (1u << RANK_BITS) - 1;

@@ -31,7 +31,7 @@ struct hoop_verdict {
 struct hoop_verdict hoop_verdict_pass(struct hoop_board *board, struct hoop_verdict verdict);
 
 /* The standing verdict; kind HOOP_VERDICT_NONE if there is none. */
-struct hoop_verdict hoop_verdict_read(const struct hoop_board *board);
+struct hoop_verdict hoop_verdict_get(const struct hoop_board *board);
 
 static inline bool hoop_verdict_stands(const struct hoop_board *board)
 {

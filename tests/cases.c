@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cases.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "dtype/dtype.h"
+
+size_t case_in_bytes(const struct hoop_case *c)
+{
+    return c->count * hoop_type_size(c->type) * (c->coll == HOOP_REDUCE_SCATTER ? (size_t)c->ranks : 1);
+}
+
+size_t case_out_bytes(const struct hoop_case *c)
+{
+    return c->count * hoop_type_size(c->type) * (c->coll == HOOP_ALL_GATHER ? (size_t)c->ranks : 1);
+}
+
+size_t case_in_offset(const struct hoop_case *c, int rank)
+{
+    return c->coll == HOOP_ALL_GATHER ? (size_t)rank * case_in_bytes(c) : 0;
+}
+
+size_t case_out_offset(const struct hoop_case *c, int rank)
+{
+    return c->coll == HOOP_REDUCE_SCATTER ? (size_t)rank * case_out_bytes(c) : 0;
+}
+
+bool case_gives(const struct hoop_case *c, int rank)
+{
+    return c->coll != HOOP_BARRIER && (c->coll != HOOP_BROADCAST || rank == c->root);
+}
+
+bool case_gets(const struct hoop_case *c, int rank)
+{
+    return c->coll != HOOP_BARRIER && (c->coll != HOOP_REDUCE || rank == c->root);
+}
+
+/* Element i of a rank's input. */
+static int64_t value(const struct hoop_case *c, int rank, size_t i)
+{
+    const uint64_t mixed = ((uint64_t)rank * 5 + i * 3 + i / 7) % 7;
+
+    if (c->op == HOOP_PROD)
+        return mixed % 3 == 0 ? 2 : 1;
+    return c->type == HOOP_U8 ? (int64_t)mixed : (int64_t)mixed - 3;
+}
+
+static void store(enum hoop_type type, void *at, size_t i, double number)
+{
+    const float narrow = (float)number;
+
+    switch (type) {
+    case HOOP_F32:
+        ((float *)at)[i] = narrow;
+        break;
+    case HOOP_F64:
+        ((double *)at)[i] = number;
+        break;
+    case HOOP_I32:
+        ((int32_t *)at)[i] = (int32_t)number;
+        break;
+    case HOOP_I64:
+        ((int64_t *)at)[i] = (int64_t)number;
+        break;
+    case HOOP_U8:
+        ((uint8_t *)at)[i] = (uint8_t)number;
+        break;
+    default:
+        hoop_kernel_narrow((uint16_t *)at + i, &narrow, 1, type);
+    }
+}
+
+static double combined(const struct hoop_case *c, size_t i)
+{
+    int64_t all = value(c, 0, i);
+
+    for (int rank = 1; rank < c->ranks; rank++) {
+        const int64_t one = value(c, rank, i);
+        switch (c->op) {
+        case HOOP_PROD:
+            all *= one;
+            break;
+        case HOOP_MIN:
+            all = one < all ? one : all;
+            break;
+        case HOOP_MAX:
+            all = one > all ? one : all;
+            break;
+        default:
+            all += one;
+        }
+    }
+    if (c->op != HOOP_AVG)
+        return (double)all;
+    if (c->type == HOOP_I32 || c->type == HOOP_I64 || c->type == HOOP_U8)
+        return (double)(all / c->ranks);
+    return c->type == HOOP_F64 ? (double)all / c->ranks : (double)((float)all / (float)c->ranks);
+}
+
+static double expected(const struct hoop_case *c, int rank, size_t i)
+{
+    switch (c->coll) {
+    case HOOP_BROADCAST:
+        return (double)value(c, c->root, i);
+    case HOOP_ALL_GATHER:
+        return (double)value(c, (int)(i / c->count), i % c->count);
+    case HOOP_REDUCE_SCATTER:
+        return combined(c, (size_t)rank * c->count + i);
+    default:
+        return combined(c, i);
+    }
+}
+
+void case_fill(const struct hoop_case *c, int rank, void *in)
+{
+    const size_t elements = case_in_bytes(c) / hoop_type_size(c->type);
+
+    for (size_t i = 0; i < elements; i++)
+        store(c->type, in, i, (double)value(c, rank, i));
+}
+
+bool case_check(const struct hoop_case *c, int rank, const void *out, char *text, size_t size)
+{
+    const size_t element = hoop_type_size(c->type), elements = case_out_bytes(c) / element;
+    uint64_t want = 0, got = 0;
+    char words[160];
+
+    for (size_t i = 0; i < elements; i++) {
+        store(c->type, &want, 0, expected(c, rank, i));
+        memcpy(&got, (const unsigned char *)out + i * element, element);
+        if (memcmp(&want, &got, element) == 0)
+            continue;
+        case_text(c, words, sizeof words);
+        snprintf(text, size, "%s: rank %d, element %zu: bits %#llx, must be %#llx", words, rank, i,
+                 (unsigned long long)got, (unsigned long long)want);
+        return false;
+    }
+    return true;
+}
+
+void case_text(const struct hoop_case *c, char *text, size_t size)
+{
+    snprintf(text, size, "%s ranks=%d count=%zu type=%s op=%s root=%d in_place=%d", hoop_coll_name(c->coll), c->ranks,
+             c->count, hoop_type_name(c->type), hoop_op_name(c->op), c->root, c->in_place);
+}
+
+enum hoop_status case_call(const struct hoop_case *c, const void *in, void *out, struct hoop_comm *comm,
+                           hoop_stream *stream)
+{
+    switch (c->coll) {
+    case HOOP_ALL_REDUCE:
+        return hoop_all_reduce(in, out, c->count, c->type, c->op, comm, stream);
+    case HOOP_REDUCE:
+        return hoop_reduce(in, out, c->count, c->type, c->op, c->root, comm, stream);
+    case HOOP_BROADCAST:
+        return hoop_broadcast(in, out, c->count, c->type, c->root, comm, stream);
+    case HOOP_ALL_GATHER:
+        return hoop_all_gather(in, out, c->count, c->type, comm, stream);
+    case HOOP_REDUCE_SCATTER:
+        return hoop_reduce_scatter(in, out, c->count, c->type, c->op, comm, stream);
+    default:
+        return hoop_barrier(comm, stream);
+    }
+}
