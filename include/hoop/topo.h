@@ -3,9 +3,9 @@
  *
  * Nodes form a tree: the machine; its packages (CPU sockets); NUMA nodes; PCI host bridges; PCI bridges (the ports of
  * switches are bridges too); and at the leaves GPUs, network interfaces, fabric switches and other PCI devices. Links
- * join two nodes and may cross the tree (NVLink). Nodes come in an order that depends on the machine alone, never on the order in
- * which it was read: by kind, then NUMA nodes and packages by the system's number, GPUs by bus id, RDMA interfaces by
- * name and the rest by bus id.
+ * join two nodes and may cross the tree (NVLink). Nodes come in an order that depends on the machine alone, never on
+ * the order in which it was read: by kind, then NUMA nodes and packages by the system's number, GPUs by bus id, RDMA
+ * interfaces by name and the rest by bus id.
  *
  * Every fact carries its source. What nobody told is unknown (HOOP_TOPO_UNKNOWN) and stays so: a figure is never made
  * up from what such machines usually have.
@@ -138,8 +138,8 @@ HOOP_API void hoop_topo_free(struct hoop_topo *topo);
  * The text lives as long as the topology.   Blocking: never.   Threads: any.   Errors: none. */
 HOOP_API const char *hoop_topo_origin(const struct hoop_topo *topo);
 
-/* Node i, link i; NULL past the end. They live as long as the topology. Node 0 is the machine, and a parent comes before
- * its children of another kind.   Blocking: never.   Threads: any.   Errors: none. */
+/* Node i, link i; NULL past the end. They live as long as the topology. Node 0 is the machine, and a parent comes
+ * before its children of another kind.   Blocking: never.   Threads: any.   Errors: none. */
 HOOP_API const struct hoop_topo_node *hoop_topo_node(const struct hoop_topo *topo, int i);
 HOOP_API const struct hoop_topo_link *hoop_topo_link(const struct hoop_topo *topo, int i);
 
@@ -166,8 +166,8 @@ HOOP_API enum hoop_topo_class hoop_topo_path_class(const struct hoop_topo *topo,
 
 /* The fabric between two GPUs: NVLinks that join them directly, or through switches (all switches are one fabric).
  *
- * count, gigabytes_per_second   receive the links side by side and their speed in one direction; may be NULL. Both may be
- *              unknown although the result is true. Through switches it is the lesser of what the two have.
+ * count, gigabytes_per_second   receive the links side by side and their speed in one direction; may be NULL. Both
+ *              may be unknown although the result is true. Through switches it is the lesser of what the two have.
  * Returns whether such a path is known. False does not prove that there is none: few sources tell.
  * Blocking: never.   Threads: any.   Errors: false for numbers that are no GPUs. */
 HOOP_API bool hoop_topo_fabric(const struct hoop_topo *topo, int a, int b, struct hoop_topo_fact *count,
@@ -190,8 +190,8 @@ HOOP_API int hoop_topo_cpus(const struct hoop_topo *topo);
 
 /* The CPUs to bind local rank `rank` of `ranks` to: those of its share of the cores that the process may use.
  *
- * rank, ranks  0 … ranks - 1; on this host. With c cores, rank r has cores r·c/ranks to (r+1)·c/ranks, so that neighbours
- *              stay near and no core is idle; where ranks outnumber cores they share them round robin.
+ * rank, ranks  0 … ranks - 1; on this host. With c cores, rank r has cores r·c/ranks to (r+1)·c/ranks, so that
+ *              neighbours stay near and no core is idle; where ranks outnumber cores they share them round robin.
  * cpus, most   receive at most `most` numbers of CPUs as sched_setaffinity counts them, core by core.
  * count        receives how many.
  * Nothing is bound: that is the caller's.
@@ -201,8 +201,9 @@ HOOP_API int hoop_topo_cpus(const struct hoop_topo *topo);
 HOOP_API enum hoop_status hoop_topo_bind_core(const struct hoop_topo *topo, int rank, int ranks, int *cpus, int most,
                                               int *count);
 
-/* A digest of the machine: nodes, where they hang, their identity and the links. Equal for every process that sees the same
- * machine: the CPUs that one may use, names and speeds of the moment do not count. 0: only where topo is NULL.
+/* A digest of the machine: nodes, where they hang, their identity and the links. Equal for every process that sees
+ * the same machine: the CPUs that one may use, names and speeds of the moment do not count. 0: only where topo is
+ * NULL.
  * Blocking: never.   Threads: any.   Errors: none. */
 HOOP_API uint64_t hoop_topo_digest(const struct hoop_topo *topo);
 

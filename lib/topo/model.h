@@ -35,8 +35,8 @@ struct hoop_topo {
 /* An empty topology.   Errors: HOOP_ERR_MEMORY. */
 enum hoop_status hoop_topo_create(struct hoop_topo **topo);
 
-/* Add a node; the texts and sets are copied. number counts only for packages and NUMA nodes; label and uplink are filled
- * in by sealing. Returns its number until sealing, or -1 with HOOP_ERR_MEMORY recorded. */
+/* Add a node; the texts and sets are copied. number counts only for packages and NUMA nodes; label and uplink are
+ * filled in by sealing. Returns its number until sealing, or -1 with HOOP_ERR_MEMORY recorded. */
 int hoop_topo_add(struct hoop_topo *topo, const struct hoop_topo_node *node, hwloc_const_bitmap_t cpus,
                   hwloc_const_bitmap_t numas);
 
@@ -64,15 +64,16 @@ struct hoop_topo_identity {
 /* Kind of a PCI function that is no bridge, and whether a NIC does RDMA. */
 enum hoop_topo_kind hoop_topo_classify(const struct hoop_topo_identity *identity, bool *rdma);
 
-/* NVLink: 10^9 bytes a second of one link in one direction as hwloc counts them for that GPU; 0 if the id tells nothing. */
+/* NVLink: 10^9 bytes a second of one link in one direction as hwloc counts them for that GPU; 0 if the id tells
+ * nothing. */
 double hoop_topo_nvlink_rate(uint16_t device);
 
 /* ---- sources ---- */
 
 /* Make a topology through hwloc.
  *
- * source       HOOP_TOPO_HWLOC: the machine that runs, text is not used; HOOP_TOPO_HWLOC_XML: text is an XML document of
- *              size bytes with its final NUL; HOOP_TOPO_SYNTHETIC: text is a description.
+ * source       HOOP_TOPO_HWLOC: the machine that runs, text is not used; HOOP_TOPO_HWLOC_XML: text is an XML
+ *              document of size bytes with its final NUL; HOOP_TOPO_SYNTHETIC: text is a description.
  * name         of the source, for errors and the origin.
  * Errors: HOOP_ERR_ARG (hwloc refuses the text), HOOP_ERR_SYSTEM, HOOP_ERR_MEMORY. */
 enum hoop_status hoop_topo_read_hwloc(struct hoop_topo **topo, enum hoop_topo_source source, const char *text, int size,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* How far two nodes are apart.
  *
- * The class follows from the nearest node above both. A PCI bridge there means that traffic need not reach the CPUs: PIX
- * or PXB by the number of bridges in between. (A switch is two levels of bridges: two devices below one switch meet at
- * its upstream port with one downstream port on each side, which is PIX.) The host bridge gives PHB. If the two
- * meet only in the CPUs, NUMA decides: same nodes near both, NODE; else SYS. */
+ * The class follows from the nearest node above both. A PCI bridge there means that traffic need not reach the CPUs:
+ * PIX or PXB by the number of bridges in between. (A switch is two levels of bridges: two devices below one switch
+ * meet at its upstream port with one downstream port on each side, which is PIX.) The host bridge gives PHB. If the
+ * two meet only in the CPUs, NUMA decides: same nodes near both, NODE; else SYS. */
 #include "topo/model.h"
 
 static const struct hoop_topo_node *node_at(const struct hoop_topo *topo, int i)
@@ -55,7 +55,8 @@ static bool same_slot(const struct hoop_topo_node *a, const struct hoop_topo_nod
            a->bus.domain == b->bus.domain && a->bus.bus == b->bus.bus && a->bus.device == b->bus.device;
 }
 
-/* A NUMA node and anything else. What lies near several nodes that have CPUs is nearest to one of them, nobody told which. */
+/* A NUMA node and anything else. What lies near several nodes that have CPUs is nearest to one of them, nobody told
+ * which. */
 static enum hoop_topo_class from_numa(const struct hoop_topo *topo, int numa, int other)
 {
     int near = 0;

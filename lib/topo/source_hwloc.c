@@ -2,9 +2,9 @@
 /* The source hwloc: the machine that runs, a machine that hwloc recorded as XML, or one described in its words.
  *
  * First the CPU side (packages, NUMA nodes, cores), then everything below it that is I/O. A device hangs where hwloc
- * puts it: its sets of CPUs and NUMA nodes are those of the nearest object above that is not I/O; its host bridge's parent in our
- * tree is the one NUMA node of that set, else the package, else the machine.
- * hwloc's userdata of an object holds the number of its node here, plus one. */
+ * puts it: its sets of CPUs and NUMA nodes are those of the nearest object above that is not I/O; its host bridge's
+ * parent in our tree is the one NUMA node of that set, else the package, else the machine. hwloc's userdata of an
+ * object holds the number of its node here, plus one. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

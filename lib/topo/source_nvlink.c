@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* NVLinks that hwloc knows: a matrix of MB/s between GPUs, fabric switches and, on POWER, packages.
  *
- * No matrix means that nobody looked, not that there is no NVLink. The number of links is not in it: it follows from the
- * speed of one link of that generation of GPUs, and where the id does not tell the generation it stays unknown.
+ * No matrix means that nobody looked, not that there is no NVLink. The number of links is not in it: it follows from
+ * the speed of one link of that generation of GPUs, and where the id does not tell the generation it stays unknown.
  * Links between switches are not recorded; whoever reads the graph takes all switches as one fabric. */
 #include "topo/model.h"
 

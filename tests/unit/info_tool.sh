@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# hoop-info: every transport, algorithm and setting is listed, origins are true, secrets are not shown, the machine's facts agree with
-# what the system says.
+# hoop-info: every transport, algorithm and setting is listed, origins are true, secrets are not shown, the machine's
+# facts agree with what the system says.
 set -u
 tool=${HOOP_INFO:-$HOOP_BUILD/tools/info/hoop-info}
 scratch=$(mktemp -d) || exit 1

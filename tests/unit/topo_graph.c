@@ -334,8 +334,8 @@ START_TEST(affinity_lists)
 }
 END_TEST
 
-/* Up to as many ranks as cores: every allowed CPU belongs to exactly one rank, no rank is without. More: all ranks have one core, and
- * cores differ by at most one rank. */
+/* Up to as many ranks as cores: every allowed CPU belongs to exactly one rank, no rank is without. More: all ranks
+ * have one core, and cores differ by at most one rank. */
 START_TEST(binding_shares_the_cores)
 {
     struct hoop_topo *topo = load("synthetic:pack:2 core:3 pu:2");

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* Recorded machines against answer tables, where a collection of them is at hand.
  *
- * The collection is a folder with hwloc/NAME.xml and expected/hwloc.NAME.xml.tsv: in $HOOP_TOPOLOGIES, or shared/topologies beside the
- * source folder. Rows of a table: "D label busid …" devices, "M label …" PCI classes (the first M row names the columns), "L label …"
- * NVLink as "NV:<MB/s>" direct or "NVS:<MB/s>" through switches. Without the collection the test is skipped. */
+ * The collection is a folder with hwloc/NAME.xml and expected/hwloc.NAME.xml.tsv: in $HOOP_TOPOLOGIES, or
+ * shared/topologies beside the source folder. Rows of a table: "D label busid …" devices, "M label …" PCI classes
+ * (the first M row names the columns), "L label …" NVLink as "NV:<MB/s>" direct or "NVS:<MB/s>" through switches.
+ * Without the collection the test is skipped. */
 #include <check.h>
 #include <glob.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# hoop-topo on machines whose picture is known: output byte by byte, exit codes, messages. box.xml tells what the machine is.
+# hoop-topo on machines whose picture is known: output byte by byte, exit codes, messages. box.xml tells what the
+# machine is.
 set -u
 tool=${HOOP_TOPO:-$HOOP_BUILD/tools/topo/hoop-topo}
 here=$HOOP_SOURCE/tests/unit/topo
@@ -45,7 +46,10 @@ expect two-nodes.matrix -mp --input 'synthetic:pack:2 [numa(memory=4GB)] core:2 
 "$tool" --input box.xml --json | sed '1s/API [0-9.]*/API/' | diff -u box.json - || failed=1
 
 "$tool" >"$scratch/live" || failed=1
-head -n 1 "$scratch/live" | grep -q $'^\t.*CPU Affinity\tNUMA Affinity\tGPU NUMA ID$' || { echo "failed: head of the live matrix"; failed=1; }
+if ! head -n 1 "$scratch/live" | grep -q $'^\t.*CPU Affinity\tNUMA Affinity\tGPU NUMA ID$'; then
+    echo "failed: head of the live matrix"
+    failed=1
+fi
 grep -q "$(printf '\033')" "$scratch/live" && { echo "failed: escapes without a terminal"; failed=1; }
 
 refuse 2 'no arguments are expected' something

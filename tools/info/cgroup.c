@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Memory limits of control groups: each group above counts too, so the tightest on the way up to the root holds. A group that
- * a container's own view leaves out cannot be read; the groups above it can. */
+/* Memory limits of control groups: each group above counts too, so the tightest on the way up to the root holds. A
+ * group that a container's own view leaves out cannot be read; the groups above it can. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

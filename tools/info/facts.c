@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Facts of the build and of the machine that decide how hoop runs: cores, memory and its limits, how ranks can share memory. */
+/* Facts of the build and of the machine that decide how hoop runs: cores, memory and its limits, how ranks can share
+ * memory. */
 #include <errno.h>
 #include <hoop.h>
 #include <hoop/topo.h>

@@ -143,12 +143,14 @@ static void print_settings(void)
 static void print_all(void)
 {
     struct fact facts[MOST_FACTS];
+    int count = build_facts(facts);
 
-    print_facts("hoop", facts, build_facts(facts));
+    print_facts("hoop", facts, count);
     print_transports();
     print_algorithms();
     print_settings();
-    print_facts("\nmachine", facts, machine_facts(facts));
+    count = machine_facts(facts);
+    print_facts("\nmachine", facts, count);
 }
 
 /* ---- JSON ---- */
@@ -235,9 +237,10 @@ static void json_settings(void)
 static void json_all(void)
 {
     struct fact facts[MOST_FACTS];
+    int count = build_facts(facts);
 
     fputs("{\n", stdout);
-    json_facts("build", facts, build_facts(facts));
+    json_facts("build", facts, count);
     fputs(",\n", stdout);
     json_transports();
     fputs(",\n", stdout);
@@ -245,7 +248,8 @@ static void json_all(void)
     fputs(",\n", stdout);
     json_settings();
     fputs(",\n", stdout);
-    json_facts("machine", facts, machine_facts(facts));
+    count = machine_facts(facts);
+    json_facts("machine", facts, count);
     fputs("\n}\n", stdout);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* The matrix in the layout that scripts know from `nvidia-smi topo -m`: cells parted by one TAB, a header that begins with
- * a TAB, " X " for the device itself, three columns of affinity, two legends. */
+/* The matrix in the layout that scripts know from `nvidia-smi topo -m`: cells parted by one TAB, a header that begins
+ * with a TAB, " X " for the device itself, three columns of affinity, two legends. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -18,8 +18,8 @@ void show_tree(const struct hoop_topo *topo, FILE *out, bool lines);
 /* Everything in JSON; what is unknown is null. */
 void show_json(const struct hoop_topo *topo, FILE *out);
 
-/* The nodes that are rows and columns of a matrix, in order: GPUs and named RDMA interfaces; on a machine without GPU, NUMA
- * nodes and all named interfaces (with pci: only where there is no RDMA interface either).
+/* The nodes that are rows and columns of a matrix, in order: GPUs and named RDMA interfaces; on a machine without
+ * GPU, NUMA nodes and all named interfaces (with pci: only where there is no RDMA interface either).
  * Returns their number; *rows is malloc'd, NULL if there is no memory. */
 int matrix_rows(const struct hoop_topo *topo, bool pci, int **rows);
 
