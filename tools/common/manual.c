@@ -28,21 +28,56 @@ static error_t parse_hidden(int key, char *argument, struct argp_state *state)
     exit(EXIT_SUCCESS);
 }
 
-/* One section as plain text: items are aligned, the rest is indented. */
+/* Words from column at on, with later lines at the column indent. Returns the column reached. */
+static int print_words(FILE *out, const char *text, size_t length, int at, int indent)
+{
+    enum { WIDTH = 78 };
+
+    for (const char *word = text, *end = text + length; word < end;) {
+        const size_t word_length = strcspn(word, " \n");
+
+        if (at > indent && at + 1 + (int)word_length > WIDTH) {
+            fputc('\n', out);
+            at = 0;
+        }
+        at += fprintf(out, "%*s%.*s", at < indent ? indent - at : 1, "", (int)word_length, word);
+        word += word_length;
+        while (word < end && *word == ' ')
+            word++;
+    }
+    return at;
+}
+
+/* One section as plain text (see manual.h): paragraphs are filled, items have their meaning in a column of its own. */
 static void print_section(FILE *out, const struct hoop_manual_section *section)
 {
+    enum { INDENT = 2, COLUMN = 13 };
+    int at = 0; /* the column in an unfinished line of a paragraph */
+
     fprintf(out, "\n%s\n", section->title);
     for (const char *line = section->text; *line != '\0';) {
         const size_t length = strcspn(line, "\n");
         const char *tab = memchr(line, '\t', length);
 
-        if (tab != NULL)
-            fprintf(out, "  %-10.*s %.*s\n", (int)(tab - line), line, (int)(length - (size_t)(tab + 1 - line)),
-                    tab + 1);
-        else
-            fprintf(out, "%s%.*s\n", length > 0 ? "  " : "", (int)length, line);
+        if (tab == NULL && length > 0 && *line != ' ') {
+            at = print_words(out, line, length, at, INDENT);
+        } else {
+            fputs(at > 0 ? "\n" : "", out);
+            at = 0;
+            if (tab != NULL) {
+                at = fprintf(out, "  %-10.*s", (int)(tab - line), line);
+                if (at >= COLUMN) /* a long term has its line to itself */
+                    at = fprintf(out, "\n") - 1;
+                print_words(out, tab + 1, length - (size_t)(tab + 1 - line), at, COLUMN);
+                at = 0;
+            } else {
+                fprintf(out, "%s%.*s", length > 0 ? "  " : "", (int)length, line);
+            }
+            fputc('\n', out);
+        }
         line += length + (line[length] == '\n');
     }
+    fputs(at > 0 ? "\n" : "", out);
 }
 
 /* argp asks for text at the end of the help; it frees what it gets. */

@@ -22,7 +22,8 @@
  *     	$(TOOL_COMPLETION)
  *
  * Texts of sections are plain: an empty line parts paragraphs; lines that begin with a blank are shown as they are;
- * "term<TAB>meaning" is an item of a list. Lines of at most 75 columns look right in the help.
+ * "term<TAB>meaning" is an item of a list, on one line. Paragraphs and meanings are filled. argp fills its doc, too: give each
+ * of its paragraphs as one line.
  */
 #ifndef HOOP_TOOLS_MANUAL_H
 #define HOOP_TOOLS_MANUAL_H

@@ -20,7 +20,7 @@ static const struct argp_option table[] = {
 };
 
 static const char description[] =
-    "Start N copies of PROGRAM on this host as the ranks of one job, and wait for them. Each finds the others by\n"
+    "Start N copies of PROGRAM on this host as the ranks of one job, and wait for them. Each finds the others by "
     "hoop_comm_init_env().";
 
 static const struct hoop_manual_section sections[] = {

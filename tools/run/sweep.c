@@ -45,7 +45,7 @@ static int kill_children(void)
         return 0;
     for (struct dirent *entry; (entry = readdir(processes)) != NULL;) {
         if (isdigit((unsigned char)entry->d_name[0]) && parent_of(entry->d_name) == self) {
-            kill((pid_t)atol(entry->d_name), SIGKILL);
+            kill((pid_t)strtol(entry->d_name, NULL, 10), SIGKILL);
             count++;
         }
     }

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Measure one row. What decides the course (how many calls) is agreed by all ranks with the collective under test's
+ * own library, outside of what is timed. */
+#include "bench.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define SECONDS_A_METHOD 0.3 /* for one side of one row, unless -n says how many calls */
+
+enum { GUARD_BYTES = 64, GUARD_VALUE = 0x5a, ISOLATED_LEAST = 5 };
+
+double clock_seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+void must(enum hoop_status status, const char *what, const struct hoop_comm *comm)
+{
+    const char *cause = hoop_last_error(comm);
+
+    if (status == HOOP_OK)
+        return;
+    if (comm != NULL && *cause == '\0')
+        cause = hoop_last_error(NULL); /* a wrong argument leaves the communicator alone */
+    progress_clear();
+    fprintf(stderr, "hoop-bench: rank %d: %s: %s\n", hoop_comm_rank(comm), what,
+            *cause != '\0' ? cause : hoop_strerror(status));
+    exit(EXIT_LIBRARY);
+}
+
+static void *must_have(void *memory)
+{
+    if (memory == NULL) {
+        fprintf(stderr, "hoop-bench: no memory\n");
+        exit(EXIT_LIBRARY);
+    }
+    return memory;
+}
+
+static void agree(const struct problem *p, double *values, size_t count, enum hoop_op op)
+{
+    must(hoop_all_reduce(values, values, count, HOOP_F64, op, p->comm, NULL), "agreeing on times", p->comm);
+}
+
+static size_t largest(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+void workplace_open(struct workplace *place, const struct options *options, struct hoop_comm *comm)
+{
+    *place = (struct workplace){.options = options, .comm = comm, .bytes = options->most + GUARD_BYTES};
+    for (int i = 0; i < 2; i++) {
+        void *buffer = NULL;
+
+        if (options->ordinary)
+            buffer = must_have(aligned_alloc(4096, (place->bytes + 4095) / 4096 * 4096));
+        else
+            must(hoop_mem_alloc(comm, &buffer, place->bytes), "memory for the buffers", comm);
+        memset(buffer, 0, place->bytes); /* pages of their own, not the kernel's one page of zeros */
+        place->buffers[i] = buffer;
+        place->patterns[i] = must_have(malloc(PATTERN_PERIOD * sizeof(uint64_t)));
+    }
+}
+
+void workplace_close(struct workplace *place)
+{
+    for (int i = 0; i < 2; i++) {
+        if (place->options->ordinary)
+            free(place->buffers[i]);
+        else
+            must(hoop_mem_free(place->comm, place->buffers[i]), "freeing the buffers", place->comm);
+        free(place->patterns[i]);
+    }
+    free(place->times);
+}
+
+/* Where a call reads and writes. */
+struct place {
+    char *send, *recv;
+};
+
+static struct place where(const struct workplace *w, const struct problem *p, bool in_place)
+{
+    const size_t block = (size_t)p->rank * p->count * hoop_type_size(p->type);
+    struct place place = {w->buffers[in_place], w->buffers[1]};
+
+    if (in_place && p->collective->shape == SHAPE_GATHER)
+        place.send += block;
+    if (in_place && p->collective->shape == SHAPE_SCATTER)
+        place.recv += block;
+    return place;
+}
+
+static void call(const struct problem *p, struct place at)
+{
+    must(p->collective->run(p, at.send, at.recv), p->collective->name, p->comm);
+}
+
+static void barrier(const struct problem *p)
+{
+    must(hoop_barrier(p->comm, NULL), "barrier", p->comm);
+}
+
+/* Run count calls back to back; returns the seconds of one, on this rank. */
+static double run_back_to_back(const struct problem *p, struct place at, int count)
+{
+    double start;
+
+    barrier(p);
+    start = clock_seconds();
+    for (int i = 0; i < count; i++)
+        call(p, at);
+    return (clock_seconds() - start) / count;
+}
+
+/* How many calls: what was asked for, or by size, but no longer than bearable. Warms up, too. */
+static int plan_iterations(const struct workplace *w, const struct row *row, struct place at)
+{
+    const struct problem *p = &row->problem;
+    const int usual = row->bytes <= 65536 ? 1000 : row->bytes <= 1048576 ? 200 : 20;
+    double seconds = 0;
+
+    if (w->options->warmups > 0 || w->options->iterations == 0)
+        seconds = run_back_to_back(p, at, w->options->warmups > 0 ? w->options->warmups : 1);
+    if (w->options->iterations > 0)
+        return w->options->iterations;
+    agree(p, &seconds, 1, HOOP_MAX);
+    if (seconds * usual <= SECONDS_A_METHOD)
+        return usual;
+    return seconds * ISOLATED_LEAST >= SECONDS_A_METHOD ? ISOLATED_LEAST : (int)(SECONDS_A_METHOD / seconds);
+}
+
+static void room_for_times(struct workplace *w, int count)
+{
+    if (count <= w->times_capacity)
+        return;
+    w->times = must_have(realloc(w->times, (size_t)count * sizeof(*w->times)));
+    w->times_capacity = count;
+}
+
+static int by_size(const void *left, const void *right)
+{
+    const double a = *(const double *)left, b = *(const double *)right;
+
+    return (a > b) - (a < b);
+}
+
+/* The least time that so many percent of the calls did not exceed. */
+static double percentile(const double *sorted, int count, int percent)
+{
+    const int rank = (int)(((long long)count * percent + 99) / 100);
+
+    return sorted[rank > 0 ? rank - 1 : 0];
+}
+
+static void evaluate_isolated(const struct problem *p, double *times, int count, struct side *side)
+{
+    double mean = 0;
+    static const enum hoop_op ops[3] = {HOOP_AVG, HOOP_MIN, HOOP_MAX};
+
+    for (int i = 0; i < count; i++)
+        mean += times[i] / count;
+    for (int i = 0; i < 3; i++) {
+        side->mean[i] = mean;
+        agree(p, &side->mean[i], 1, ops[i]);
+    }
+    agree(p, times, (size_t)count, HOOP_MAX);
+    qsort(times, (size_t)count, sizeof(*times), by_size);
+    side->p50 = percentile(times, count, 50);
+    side->p99 = percentile(times, count, 99);
+    side->most = times[count - 1];
+}
+
+static void measure_isolated(struct workplace *w, const struct row *row, struct place at, struct side *side)
+{
+    const struct problem *p = &row->problem;
+    const size_t send_bytes = problem_send_elements(p) * hoop_type_size(p->type);
+
+    room_for_times(w, row->iterations);
+    for (int i = 0; i < row->iterations; i++) {
+        double start;
+
+        if (w->options->dirty)
+            memset(at.send, 0, send_bytes);
+        barrier(p);
+        start = clock_seconds();
+        call(p, at);
+        w->times[i] = clock_seconds() - start;
+        progress_part("isolated calls", (double)i / row->iterations);
+    }
+    evaluate_isolated(p, w->times, row->iterations, side);
+}
+
+/* This rank's input, and what it must receive (for all_gather see check_gathered). */
+static void write_patterns(const struct workplace *w, const struct problem *p)
+{
+    const size_t total = largest(problem_send_elements(p), problem_recv_elements(p));
+    const size_t elements = total < PATTERN_PERIOD ? total : PATTERN_PERIOD;
+
+    data_input(p, p->rank, w->patterns[0], elements);
+    if (p->collective->reduces)
+        data_result(p, w->patterns[1], elements);
+    else
+        data_input(p, p->root, w->patterns[1], elements);
+}
+
+static size_t check_gathered(const struct workplace *w, const struct problem *p, const char *recv)
+{
+    const size_t size = hoop_type_size(p->type);
+    size_t wrong = 0;
+
+    for (int rank = 0; rank < p->ranks; rank++) {
+        data_input(p, rank, w->patterns[1], p->count < PATTERN_PERIOD ? p->count : PATTERN_PERIOD);
+        wrong += data_wrong(recv + (size_t)rank * p->count * size, p->count, w->patterns[1], 0, size);
+    }
+    return wrong;
+}
+
+/* Elements of this rank that are not as they must be: received ones, inputs that were changed, bytes behind the end. */
+static size_t check_result(const struct workplace *w, const struct problem *p, struct place at, bool in_place)
+{
+    const size_t size = hoop_type_size(p->type);
+    const size_t first = p->collective->shape == SHAPE_SCATTER ? (size_t)p->rank * p->count : 0;
+    const char *end = w->buffers[1] + largest(problem_send_elements(p), problem_recv_elements(p)) * size;
+    const bool receives = !(p->collective->rooted && p->collective->reduces) || p->rank == p->root;
+    size_t wrong = 0;
+
+    if (p->collective->shape == SHAPE_GATHER)
+        wrong += check_gathered(w, p, w->buffers[1]);
+    else if (receives)
+        wrong += data_wrong(at.recv, p->count, w->patterns[1], first, size);
+    if (!in_place)
+        wrong += data_wrong(at.send, problem_send_elements(p), w->patterns[0], 0, size);
+    for (size_t i = 0; i < GUARD_BYTES; i++)
+        wrong += end[i] != GUARD_VALUE;
+    return wrong;
+}
+
+/* Fresh data, one call, a look at every element; the sum over all ranks. */
+static long long check(const struct workplace *w, const struct problem *p, bool in_place)
+{
+    const struct place at = where(w, p, in_place);
+    const size_t size = hoop_type_size(p->type);
+    const size_t bytes = largest(problem_send_elements(p), problem_recv_elements(p)) * size;
+    double wrong;
+
+    write_patterns(w, p);
+    memset(w->buffers[1], GUARD_VALUE, bytes + GUARD_BYTES);
+    data_fill(at.send, problem_send_elements(p), w->patterns[0], 0, size);
+    call(p, at);
+    wrong = (double)check_result(w, p, at, in_place);
+    agree(p, &wrong, 1, HOOP_SUM);
+    return (long long)wrong;
+}
+
+static void measure_side(struct workplace *w, struct row *row, bool in_place)
+{
+    struct side *side = &row->sides[in_place];
+    const struct problem *p = &row->problem;
+    const struct place at = where(w, p, in_place);
+    struct hoop_stats stats = {.size = sizeof(stats)};
+
+    *side = (struct side){.present = true, .wrong = -1};
+    progress_part("warming up", 0);
+    memset(w->buffers[0], 0, row->bytes);
+    memset(w->buffers[1], 0, row->bytes);
+    row->iterations = plan_iterations(w, row, at);
+    progress_part("back to back", 0);
+    if (!w->options->osu)
+        side->time = run_back_to_back(p, at, row->iterations);
+    must(hoop_stats(p->comm, &stats), "hoop_stats", p->comm);
+    memcpy(side->plan, stats.last_plan, sizeof(side->plan));
+    agree(p, &side->time, 1, HOOP_AVG);
+    measure_isolated(w, row, at, side);
+    if (w->options->checks > 0 && p->collective->shape != SHAPE_NONE)
+        side->wrong = 0;
+    for (int i = 0; i < w->options->checks && p->collective->shape != SHAPE_NONE; i++) {
+        progress_part("checking", (double)i / w->options->checks);
+        side->wrong += check(w, p, in_place);
+    }
+}
+
+void measure_row(struct workplace *w, struct row *row)
+{
+    const struct problem *p = &row->problem;
+
+    row->bytes = largest(problem_send_elements(p), problem_recv_elements(p)) * hoop_type_size(p->type);
+    row->sides[1].present = false;
+    measure_side(w, row, false);
+    if (p->collective->shape != SHAPE_NONE && !w->options->osu)
+        measure_side(w, row, true);
+}
