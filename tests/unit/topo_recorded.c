@@ -100,10 +100,9 @@ static void check_table(const struct hoop_topo *topo, FILE *file)
             check_device(topo, &row);
             devices++;
         } else if (strcmp(row.cell[0], "M") == 0 && head.cells == 0) {
-            const size_t shift = (size_t)(head.line - row.line); /* the cells point into the line */
             head = row;
             for (int i = 0; i < head.cells; i++)
-                head.cell[i] += shift;
+                head.cell[i] = head.line + (row.cell[i] - row.line);
         } else if (strcmp(row.cell[0], "M") == 0) {
             check_classes(topo, &head, &row);
             classes++;

@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# hoop-topo on machines whose picture is known: output byte by byte, exit codes, messages. box.xml tells what the
-# machine is.
+# hoop-topo on machines whose picture is known: output byte by byte, exit codes, messages.
+#
+# box.xml is an invented machine. Package 0: a switch with GPU0 and mlx5_2 below its ports, GPU1 on a second switch below
+# it, GPU2 on a root port of another host bridge. Package 1: GPU3 and mlx5_10, both on root ports of one host bridge, a
+# console chip, and an Ethernet port on the root bus. Four NVLinks of 25 GB/s join GPU0 and GPU1.
 set -u
 tool=${HOOP_TOPO:-$HOOP_BUILD/tools/topo/hoop-topo}
 here=$HOOP_SOURCE/tests/unit/topo
