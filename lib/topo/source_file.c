@@ -49,7 +49,9 @@ static long format_version(const char *root)
     const size_t length = strcspn(root, ">");
     const char *at = memmem(root, length, name, sizeof(name) - 1);
 
-    return at == NULL ? 1 : strtol(at + sizeof(name), NULL, 10);
+    if (at == NULL || (at[sizeof(name) - 1] != '"' && at[sizeof(name) - 1] != '\''))
+        return 1;
+    return strtol(at + sizeof(name), NULL, 10); /* behind the quote */
 }
 
 /* One pass, whatever the text is. */
