@@ -1,1 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
+if HAVE_CHECK
+check_PROGRAMS += tests/unit/boot_id tests/unit/boot_launch tests/unit/boot_meeting
+TESTS += tests/unit/boot_id tests/unit/boot_launch tests/unit/boot_meeting
+endif
+tests_unit_boot_id_SOURCES = tests/unit/boot_id.c
+tests_unit_boot_id_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_unit_boot_id_LDADD = $(TEST_LIBS)
+tests_unit_boot_launch_SOURCES = tests/unit/boot_launch.c
+tests_unit_boot_launch_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_unit_boot_launch_LDADD = $(TEST_LIBS)
+tests_unit_boot_meeting_SOURCES = tests/unit/boot_meeting.c
+tests_unit_boot_meeting_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_unit_boot_meeting_LDADD = $(TEST_LIBS)
