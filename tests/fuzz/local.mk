@@ -1,11 +1,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# libFuzzer harnesses: one program a file fuzz_NAME.c, seeds in corpus/NAME. To add one: a name in fuzz_harnesses, its
-# sources, its seeds. Build with configure --enable-fuzz CC=clang; run with tests/fuzz/run, or all at once: make check-fuzz.
-fuzz_harnesses =
+# libFuzzer harnesses: one program a file fuzz_NAME.c, seeds in corpus/NAME. To add one: its program in fuzz_harnesses, four
+# lines, its seeds. Build with configure --enable-fuzz CC=clang; run with tests/fuzz/run, or all at once: make check-fuzz.
+fuzz_harnesses = tests/fuzz/fuzz_cursor tests/fuzz/fuzz_unique_id tests/fuzz/fuzz_hello tests/fuzz/fuzz_settings
 fuzz_link = $(AM_LDFLAGS) -fsanitize=fuzzer
 
-EXTRA_DIST += tests/fuzz/run
 EXTRA_PROGRAMS = $(fuzz_harnesses)
+tests_fuzz_fuzz_cursor_SOURCES = tests/fuzz/fuzz_cursor.c
+tests_fuzz_fuzz_cursor_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_fuzz_fuzz_cursor_LDADD = $(TEST_LIBS)
+tests_fuzz_fuzz_cursor_LDFLAGS = $(fuzz_link)
+tests_fuzz_fuzz_unique_id_SOURCES = tests/fuzz/fuzz_unique_id.c
+tests_fuzz_fuzz_unique_id_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_fuzz_fuzz_unique_id_LDADD = $(TEST_LIBS)
+tests_fuzz_fuzz_unique_id_LDFLAGS = $(fuzz_link)
+tests_fuzz_fuzz_hello_SOURCES = tests/fuzz/fuzz_hello.c
+tests_fuzz_fuzz_hello_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_fuzz_fuzz_hello_LDADD = $(TEST_LIBS)
+tests_fuzz_fuzz_hello_LDFLAGS = $(fuzz_link)
+tests_fuzz_fuzz_settings_SOURCES = tests/fuzz/fuzz_settings.c
+tests_fuzz_fuzz_settings_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_fuzz_fuzz_settings_LDADD = $(TEST_LIBS)
+tests_fuzz_fuzz_settings_LDFLAGS = $(fuzz_link)
 
 .PHONY: fuzz-programs
 fuzz-programs: $(fuzz_harnesses)
+
+EXTRA_DIST += tests/fuzz/run tests/fuzz/corpus/settings/size tests/fuzz/corpus/settings/time tests/fuzz/corpus/settings/word \
+	tests/fuzz/corpus/unique_id/ipv4 tests/fuzz/corpus/unique_id/ipv6
