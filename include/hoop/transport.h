@@ -11,7 +11,8 @@
  *
  * A link dies once, for one reason, which its status keeps and the error text explains. Whoever finds the reason tells
  * the peer, so both ends report the same. The death shows in operations that start or wait; a link that nobody uses
- * need not notice. Frames sent before the sender left still arrive, except those that were lent (see send).
+ * need not notice. Frames sent before the sender left still arrive, except those that were lent (see send), and unless
+ * something that waits for the sender, such as a loan to it, finds the link dead first.
  *
  * A frame carries the sender's tag (the fingerprint of its call). The receiver names the tag that it expects; a
  * difference is HOOP_ERR_MISMATCH before any data is used.
