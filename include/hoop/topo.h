@@ -125,7 +125,8 @@ HOOP_API enum hoop_status hoop_topo_detect(struct hoop_topo **topo);
  * topo         as for detect.
  * path         an XML file of hwloc (what `lstopo file.xml` writes), at most 64 MiB; or "synthetic:" and a description
  *              in hwloc's words, such as "synthetic:pack:2 [numa] core:4 pu:2".
- * Any content is safe to give.
+ * A file that is cut off, nested deeper than 128 or otherwise not well-formed is refused. A well-formed one goes to hwloc,
+ * whose older versions may crash on contradictory content: do not give it files of people you do not trust.
  * Blocking: on the file.   Threads: any.
  * Errors: HOOP_ERR_ARG (not such a file; says what it is, if it can), HOOP_ERR_SYSTEM (cannot be read),
  * HOOP_ERR_UNSUPPORTED (a format version that the linked hwloc does not read), HOOP_ERR_MEMORY. */

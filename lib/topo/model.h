@@ -83,8 +83,11 @@ enum hoop_status hoop_topo_read_hwloc(struct hoop_topo **topo, enum hoop_topo_so
  * Errors: HOOP_ERR_MEMORY. */
 enum hoop_status hoop_topo_read_nvlinks(struct hoop_topo *topo, hwloc_topology_t hwloc, enum hoop_topo_source source);
 
-/* Is the text a document that hwloc can read? Looks at the root element, version, and depth of nesting.
+/* Is the text a document that hwloc can read? Looks at the root element, the version and the shape.
  * Errors: HOOP_ERR_ARG, HOOP_ERR_UNSUPPORTED, with the cure. */
 enum hoop_status hoop_topo_recognize(const char *text, const char *name);
+
+/* Is the text well-formed XML, nested at most 128 deep?   Errors: HOOP_ERR_ARG (says the line and what is wrong). */
+enum hoop_status hoop_topo_check_shape(const char *text, const char *name);
 
 #endif

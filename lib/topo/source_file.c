@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Recorded machines: reading the file, and a look at what it is before a parser gets it.
- *
- * Old versions of hwloc crash on some broken files and say little about versions that they do not read; so the root
- * element, the version and the depth of nesting are looked at first. The size is capped. */
+/* Recorded machines: reading the file, and a look at what it is before a parser gets it: the kind by the root element, the
+ * version, whether it is whole. hwloc says little about what it does not read. The size is capped. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +12,7 @@
 #include "base/alloc.h"
 #include "topo/model.h"
 
-enum { MOST_BYTES = 64 << 20, MOST_DEPTH = 128 };
+enum { MOST_BYTES = 64 << 20 };
 
 static const char synthetic_prefix[] = "synthetic:";
 
@@ -39,7 +37,8 @@ static bool element_is(const char *element, const char *name)
 {
     const size_t length = strlen(name);
 
-    return strncmp(element, name, length) == 0 && (isspace((unsigned char)element[length]) || element[length] == '>');
+    return strncmp(element, name, length) == 0 &&
+           (isspace((unsigned char)element[length]) || element[length] == '>' || element[length] == '/');
 }
 
 /* Major version of the format; files of hwloc 1 do not say. */
@@ -52,27 +51,6 @@ static long format_version(const char *root)
     if (at == NULL || (at[sizeof(name) - 1] != '"' && at[sizeof(name) - 1] != '\''))
         return 1;
     return strtol(at + sizeof(name), NULL, 10); /* behind the quote */
-}
-
-/* One pass, whatever the text is. */
-static int nesting(const char *text)
-{
-    const char *tag = NULL;
-    int depth = 0, deepest = 0;
-
-    for (const char *at = text; *at != '\0'; at++) {
-        if (*at == '<') {
-            tag = at + 1;
-        } else if (*at == '>' && tag != NULL) {
-            if (*tag == '/')
-                depth--;
-            else if (*tag != '?' && *tag != '!' && at[-1] != '/')
-                depth++;
-            deepest = depth > deepest ? depth : deepest;
-            tag = NULL;
-        }
-    }
-    return deepest;
 }
 
 enum hoop_status hoop_topo_recognize(const char *text, const char *name)
@@ -96,9 +74,7 @@ enum hoop_status hoop_topo_recognize(const char *text, const char *name)
             HOOP_ERR_UNSUPPORTED,
             "%s: hwloc XML of format 1, which hwloc %ld no longer reads; read and write it with lstopo of hwloc 2",
             name, mine);
-    if (nesting(text) > MOST_DEPTH)
-        return hoop_fail(HOOP_ERR_ARG, "%s: elements are nested deeper than %d", name, MOST_DEPTH);
-    return HOOP_OK;
+    return hoop_topo_check_shape(text, name);
 }
 
 /* The whole file and a final NUL. */
@@ -138,6 +114,8 @@ static enum hoop_status load_file(struct hoop_topo **topo, const char *path)
         return hoop_fail_errno(HOOP_ERR_SYSTEM, "%s", path);
     enum hoop_status status = read_whole(path, file, &text, &size);
     close(file);
+    if (status == HOOP_OK && strlen(text) + 1 != size)
+        status = hoop_fail(HOOP_ERR_ARG, "%s: not a text: it has a NUL at byte %zu", path, strlen(text));
     if (status == HOOP_OK)
         status = hoop_topo_recognize(text, path);
     if (status == HOOP_OK)

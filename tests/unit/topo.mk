@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 if HAVE_CHECK
-check_PROGRAMS += tests/unit/topo_graph tests/unit/topo_recorded
-TESTS += tests/unit/topo_graph tests/unit/topo_recorded
+check_PROGRAMS += tests/unit/topo_graph tests/unit/topo_file tests/unit/topo_recorded
+TESTS += tests/unit/topo_graph tests/unit/topo_file tests/unit/topo_recorded
 endif
 tests_unit_topo_graph_SOURCES = tests/unit/topo_graph.c
 tests_unit_topo_graph_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_unit_topo_graph_LDADD = $(TEST_LIBS)
+tests_unit_topo_file_SOURCES = tests/unit/topo_file.c
+tests_unit_topo_file_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_unit_topo_file_LDADD = $(TEST_LIBS)
 tests_unit_topo_recorded_SOURCES = tests/unit/topo_recorded.c
 tests_unit_topo_recorded_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_unit_topo_recorded_LDADD = $(TEST_LIBS)

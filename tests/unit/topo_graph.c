@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* The topology graph: order, digest, paths, affinity lists, binding; files that are none; memory that runs out. */
+/* The topology graph: order, digest, paths, affinity lists, binding. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
 #include "topo/model.h"
 
 static char box_path[4096]; /* tests/unit/topo/box.xml */
@@ -425,110 +423,9 @@ START_TEST(this_machine_with_one_cpu)
 }
 END_TEST
 
-/* ---- files that are none, memory that runs out ---- */
-
-START_TEST(texts_that_are_refused)
-{
-    static const struct {
-        const char *text, *says;
-        enum hoop_status status;
-    } cases[] = {
-        {"", "not XML of hwloc", HOOP_ERR_ARG},
-        {"<", "not XML of hwloc", HOOP_ERR_ARG},
-        {"<!-- <topology> ", "not XML of hwloc", HOOP_ERR_ARG},
-        {"<topologyx version=\"2.0\">", "not XML of hwloc", HOOP_ERR_ARG},
-        {"<?xml version=\"1.0\"?><!-- a --><system version=\"1\">", "NCCL", HOOP_ERR_ARG},
-        {"<topology version=\"9.0\">", "format 9", HOOP_ERR_UNSUPPORTED},
-        {"<topology version=\"2.0\">", "", HOOP_OK},
-        {"<?xml?>\n<!DOCTYPE topology>\n<topology version='2.0'>", "", HOOP_OK},
-    };
-
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const enum hoop_status status = hoop_topo_recognize(cases[i].text, "file");
-
-        ck_assert_msg(status == cases[i].status, "%s: %d, %s", cases[i].text, status, hoop_error_text());
-        ck_assert_msg(status == HOOP_OK || strstr(hoop_error_text(), cases[i].says) != NULL, "%s: %s", cases[i].text,
-                      hoop_error_text());
-    }
-}
-END_TEST
-
-START_TEST(nesting_is_limited)
-{
-    static char text[8192];
-
-    for (int depth = 127; depth <= 129; depth++) {
-        char *at = text + snprintf(text, sizeof(text), "<topology version=\"2.0\">");
-
-        for (int i = 1; i < depth; i++)
-            at += snprintf(at, 64, "<object type=\"Group\"><info/>");
-        ck_assert_msg((hoop_topo_recognize(text, "file") == HOOP_OK) == (depth <= 128), "depth=%d: %s", depth,
-                      hoop_error_text());
-    }
-}
-END_TEST
-
-START_TEST(files_that_are_refused)
-{
-    static const char *const paths[] = {"/",          "/dev/null",        "/dev/zero", "/no/such/file",
-                                        "synthetic:", "synthetic:pony:2", ""};
-    struct hoop_topo *topo = NULL;
-
-    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-        const enum hoop_status status = hoop_topo_load(&topo, paths[i]);
-        ck_assert_msg(status < 0 && topo == NULL, "%s: %d", paths[i], status);
-    }
-    ck_assert_int_eq(hoop_topo_load(NULL, "/"), HOOP_ERR_ARG);
-    ck_assert_int_eq(hoop_topo_load(&topo, NULL), HOOP_ERR_ARG);
-}
-END_TEST
-
-/* The box cut off after every byte of its head, then after every 97th: refused, never a crash. */
-START_TEST(cut_files)
-{
-    static char text[65536];
-    char path[] = "/tmp/hoop-topo-XXXXXX";
-    FILE *box = fopen(box_path, "r");
-
-    ck_assert_ptr_nonnull(box);
-    const size_t size = fread(text, 1, sizeof(text), box);
-    fclose(box);
-    ck_assert(size > 1000 && size < sizeof(text));
-    const int file = mkstemp(path);
-    ck_assert_int_ge(file, 0);
-    for (size_t cut = 0; cut < size; cut += cut < 256 ? 1 : 97) {
-        struct hoop_topo *topo = NULL;
-
-        ck_assert_int_eq(ftruncate(file, 0), 0);
-        ck_assert_int_eq(pwrite(file, text, cut, 0), (ssize_t)cut);
-        const enum hoop_status status = hoop_topo_load(&topo, path);
-        ck_assert_msg(status == HOOP_ERR_ARG && topo == NULL, "cut=%zu: %d %s", cut, status, hoop_error_text());
-    }
-    close(file);
-    unlink(path);
-}
-END_TEST
-
-START_TEST(memory_runs_out)
-{
-    bool done = false;
-
-    for (long n = 1; !done; n++) {
-        struct hoop_topo *topo = NULL;
-
-        ck_assert_int_lt(n, 2000);
-        hoop_alloc_fail_at(n);
-        const enum hoop_status status = hoop_topo_load(&topo, box_path);
-        done = hoop_alloc_fail_at(0) < n;
-        ck_assert_msg(done ? status == HOOP_OK : status == HOOP_ERR_MEMORY && topo == NULL, "n=%ld: %d", n, status);
-        hoop_topo_free(topo);
-    }
-}
-END_TEST
-
 int main(void)
 {
-    Suite *suite = suite_create("topo");
+    Suite *suite = suite_create("topo graph");
     TCase *tests = tcase_create("topo");
     const char *source = getenv("HOOP_SOURCE");
 
@@ -545,11 +442,6 @@ int main(void)
     tcase_add_test(tests, binding_shares_the_cores);
     tcase_add_test(tests, this_machine);
     tcase_add_test(tests, this_machine_with_one_cpu);
-    tcase_add_test(tests, texts_that_are_refused);
-    tcase_add_test(tests, nesting_is_limited);
-    tcase_add_test(tests, files_that_are_refused);
-    tcase_add_test(tests, cut_files);
-    tcase_add_test(tests, memory_runs_out);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
