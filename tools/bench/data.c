@@ -56,11 +56,11 @@ static uint64_t scatter(int rank, size_t index)
 
 static double float_sum_input(const struct problem *p, int rank, size_t index)
 {
-    int most = kinds[p->type].magnitude;
+    long long most = kinds[p->type].magnitude;
 
     if (p->type == HOOP_F16 && most > 32768 / p->ranks)
         most = 32768 / p->ranks; /* or the sum leaves the range */
-    return (double)(scatter(rank, index) % (uint64_t)(2 * most + 1)) - most;
+    return (double)((long long)(scatter(rank, index) % (uint64_t)(2 * most + 1)) - most);
 }
 
 /* The mean must be exact too: the ranks' parts are 0 … n-1 in some order, so their mean is a whole or a half. */

@@ -29,8 +29,11 @@ void must(enum hoop_status status, const char *what, const struct hoop_comm *com
     if (comm != NULL && *cause == '\0')
         cause = hoop_last_error(NULL); /* a wrong argument leaves the communicator alone */
     progress_clear();
-    fprintf(stderr, "hoop-bench: rank %d: %s: %s\n", hoop_comm_rank(comm), what,
-            *cause != '\0' ? cause : hoop_strerror(status));
+    if (comm != NULL && strncmp(cause, "rank ", 5) != 0)
+        fprintf(stderr, "hoop-bench: rank %d: %s: ", hoop_comm_rank(comm), what);
+    else
+        fprintf(stderr, "hoop-bench: %s: ", what);
+    fprintf(stderr, "%s\n", *cause != '\0' ? cause : hoop_strerror(status));
     exit(EXIT_LIBRARY);
 }
 

@@ -32,8 +32,11 @@ static void write_side(FILE *file, const char *name, const struct row *row, cons
         fprintf(file, "null");
         return;
     }
-    fprintf(file, "{\"time\": %.3f, \"alg_bw\": %.6g, \"bus_bw\": %.6g, ", side->time * 1e6,
-            side_algorithm_bandwidth(row, side) * 1e-9, side_bus_bandwidth(row, side) * 1e-9);
+    if (side->time > 0)
+        fprintf(file, "{\"time\": %.3f, \"alg_bw\": %.6g, \"bus_bw\": %.6g, ", side->time * 1e6,
+                side_algorithm_bandwidth(row, side) * 1e-9, side_bus_bandwidth(row, side) * 1e-9);
+    else /* only isolated calls were measured */
+        fprintf(file, "{\"time\": null, \"alg_bw\": null, \"bus_bw\": null, ");
     if (side->wrong < 0)
         fprintf(file, "\"nwrong\": null, ");
     else
