@@ -72,7 +72,7 @@ headers_stand_alone()
 exports_match_headers()
 {
     nm -D --defined-only "$library/libhoop.so" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort >"$work/exported"
-    cat "$include/hoop.h" "$include"/hoop/*.h | tr '\n' ' ' | grep -oE 'HOOP_API [^;(]*\(' | grep -oE '[a-z0-9_]+ *\($' | tr -d ' (' |
+    cat "$include/hoop.h" "$include"/hoop/*.h | grep -v '^#' | tr '\n' ' ' | grep -oE 'HOOP_API [^;(]*\(' | grep -oE '[a-z0-9_]+ *\($' | tr -d ' (' |
         sort -u >"$work/declared"
     expect "exported symbols are those of the headers ($(wc -l <"$work/declared"))" diff "$work/declared" "$work/exported"
 }
@@ -101,6 +101,19 @@ runs_with()
         grep -q "rank $rank of $ranks: $((ranks * (ranks + 1) / 2)), library $version\$" "$work/output" ||
             { fail "no line of rank $rank of $ranks, sum and version $version"; cat "$work/output"; }
     done
+}
+
+# The program that the README shows is the first that a reader tries.
+readme_program_works()
+{
+    local flags
+    # shellcheck disable=SC2016 # back quotes are Markdown here
+    sed -n '/^```c$/,/^```$/p' "$here/../../README.md" | grep -v '^```' >"$work/readme.c"
+    flags=$(PKG_CONFIG_PATH=$work/shared pkg-config --cflags --libs hoop)
+    # shellcheck disable=SC2086 # the flags are words
+    expect "the README's program builds" "$cc" -Wall -Wextra -Werror "$work/readme.c" -o "$work/readme" $flags
+    expect "the README's program on 3 ranks" timeout 60 "$programs/hooprun" -n 3 "$work/readme"
+    grep -q 'rank 2: sum of ranks 3, number of ranks 3' "$work/output" || fail "the README's program does not print the sums"
 }
 
 version_is_one()
@@ -140,6 +153,7 @@ for kind in shared static; do
     if [ "$kind" = shared ]; then
         [ -e "$library/libhoop.so" ] || continue
         exports_match_headers
+        [ -z "$programs" ] || readme_program_works
     else
         [ -e "$library/libhoop.a" ] || continue
     fi
