@@ -111,7 +111,7 @@ static enum hoop_status load_bytes(int file, const char *path, const char *bytes
 /* The box cut off after every byte of its head, then after every 97th: refused, never a crash. Parser 0 is hwloc's own. */
 START_TEST(cut_files)
 {
-    char path[] = "/tmp/hoop-topo-XXXXXX";
+    char path[64] = "/tmp/hoop-topo-XXXXXX";
     const int file = mkstemp(path);
 
     ck_assert_int_ge(file, 0);
