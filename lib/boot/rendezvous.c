@@ -412,7 +412,7 @@ static enum hoop_status find_server(const struct hoop_address *address, struct s
 
 enum hoop_status hoop_rendezvous_serve(struct hoop_id *id)
 {
-    struct server *server;
+    struct server *server = NULL;
     struct entry *entry = hoop_calloc(1, sizeof *entry);
 
     if (entry == NULL)

@@ -3,7 +3,8 @@
  *
  * The leader listens on a Unix socket with a random name, which travels in its blob. Every other rank connects, both
  * sides prove that they hold the key (and the kernel says that both are the same user), and the leader passes the
- * segment's descriptor. The connection stays open as a lifeline: it ends when the process behind it ends.
+ * segment's descriptor. The connection stays open as a lifeline: it ends when the process behind it ends (recv then
+ * returns 0, or ECONNRESET if that process had not read everything).
  */
 #ifndef HOOP_BOOT_SHARE_H
 #define HOOP_BOOT_SHARE_H
