@@ -30,16 +30,19 @@ static uint64_t mix(uint64_t hash, uint64_t value)
     return hash ^ hash >> 29;
 }
 
-/* Tell the peers what we call, before any data. Returns the fingerprint, which is also on every frame. */
+/* Tell the peers what we call, before any data. Returns the fingerprint, which is also on every frame. It covers all calls
+ * so far: two ranks that made different calls which neither could notice (each the root of its own broadcast) notice it
+ * at their next call. */
 static uint64_t publish(const struct hoop_comm_call *call, uint64_t sequence)
 {
     const unsigned coll = call->closing ? HOOP_COLLS : call->coll;
     const uint64_t kind = (uint64_t)coll | (uint64_t)call->type << 8 | (uint64_t)call->op << 16 |
                           (uint64_t)call->in_place << 24 | (uint64_t)(uint32_t)call->root << 32;
-    const uint64_t fingerprint = mix(mix(mix(0x686f6f70, sequence), kind), call->count) | 1;
+    const uint64_t fingerprint = mix(mix(call->comm->fingerprint, kind), call->count) | 1;
     struct hoop_card *card = hoop_board_card(call->comm->board, call->comm->rank);
     struct hoop_call *record = &card->call[sequence % HOOP_CALL_RECORDS];
 
+    call->comm->fingerprint = fingerprint;
     record->sequence = sequence;
     record->count = call->count;
     record->root = call->root;

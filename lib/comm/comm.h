@@ -74,7 +74,7 @@ struct hoop_comm {
     struct hoop_flat flat;
     struct hoop_wait wait;
     struct hoop_scratch tmp, wide_in, wide_out;
-    uint64_t sequence;
+    uint64_t sequence, fingerprint; /* of the latest call */
 
     /* order of calls */
     pthread_mutex_t order;

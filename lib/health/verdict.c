@@ -72,31 +72,52 @@ void hoop_call_text(const struct hoop_call *call, char *text, size_t size)
                  reduces ? hoop_op_name((enum hoop_op)call->op) : "", root, call->in_place ? ", in place" : "");
 }
 
-/* The call that a rank published under a sequence number known modulo 2^16; false if it has been overwritten. */
-static bool published(const struct hoop_board *board, int rank, unsigned sequence, struct hoop_call *call)
+/* The call that a rank published under this number; false if it has been overwritten or not been made. */
+static bool published(const struct hoop_board *board, int rank, uint64_t sequence, struct hoop_call *call)
 {
     *call = hoop_board_card(board, rank)->call[sequence % HOOP_CALL_RECORDS];
-    return (call->sequence & 0xffff) == sequence;
+    return call->sequence == sequence;
+}
+
+/* The ranks noticed at `sequence` (modulo 2^16) that their calls differ: the first call that does, as far back as is known. Fills in
+ * both calls; 0 if nothing is known. */
+static uint64_t first_difference(const struct hoop_board *board, int a, int b, unsigned noticed,
+                                 struct hoop_call found[2])
+{
+    const uint64_t started = atomic_load(&hoop_board_card(board, a)->started);
+    const uint64_t newest = started - ((started - noticed) & 0xffff);
+    uint64_t first = 0;
+
+    for (uint64_t sequence = newest; sequence > 0 && newest - sequence < HOOP_CALL_RECORDS; sequence--) {
+        struct hoop_call call[2];
+        if (!published(board, a, sequence, &call[0]) || !published(board, b, sequence, &call[1]) ||
+            call[0].fingerprint == call[1].fingerprint)
+            continue;
+        first = sequence;
+        found[0] = call[0];
+        found[1] = call[1];
+    }
+    return first;
 }
 
 static void mismatch_text(const struct hoop_board *board, struct hoop_verdict verdict, char *text, size_t size)
 {
     char calls[2][160];
-    struct hoop_call call;
-    uint64_t sequence = verdict.sequence;
-    const int rank[2] = {verdict.a, verdict.b};
+    struct hoop_call call[2];
+    const uint64_t sequence = first_difference(board, verdict.a, verdict.b, verdict.sequence, call);
 
-    for (int i = 0; i < 2; i++) {
-        if (published(board, rank[i], verdict.sequence, &call)) {
-            sequence = call.sequence;
-            hoop_call_text(&call, calls[i], sizeof calls[i]);
-        } else {
-            snprintf(calls[i], sizeof calls[i], "a call that is no longer known");
-        }
+    if (sequence == 0) {
+        snprintf(text, size,
+                 "ranks %d and %d made different calls, noticed at call %u; the calls themselves are no longer known",
+                 verdict.a, verdict.b, verdict.sequence);
+        return;
     }
+    for (int i = 0; i < 2; i++)
+        hoop_call_text(&call[i], calls[i], sizeof calls[i]);
     snprintf(text, size,
              "mismatch at call %" PRIu64
-             ": rank %d called %s; rank %d called %s. All ranks must make the same calls in the same order.",
+             ": rank %d called %s; rank %d called %s. All ranks must make the same calls in the same "
+             "order.",
              sequence, verdict.a, calls[0], verdict.b, calls[1]);
 }
 

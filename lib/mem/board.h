@@ -38,7 +38,7 @@ struct hoop_board_shape {
 /* A collective as its rank called it: what a mismatch report shows. */
 struct hoop_call {
     uint64_t sequence;    /* 1, 2, 3, … per communicator */
-    uint64_t fingerprint; /* hash of all below and the sequence */
+    uint64_t fingerprint; /* hash of all below and of all calls before */
     uint64_t count;
     int32_t root;
     uint8_t coll, type, op, in_place;

@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* What happens when ranks die, stop, come late, disagree or leave: every other rank's call ends, names the same culprit, and
+ * nothing is left behind. */
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cases.h"
+#include "harness.h"
+
+enum { CAP = 30, VICTIM_READY = 1 };
+
+/* ---- bodies ---- */
+
+struct load {
+    size_t count; /* elements of each call */
+    size_t held;  /* bytes that the ranks hold */
+    bool forked;  /* each rank has a child that outlives it */
+    bool idle;    /* ranks sleep between calls */
+    int calls;    /* before the body ends by itself */
+};
+
+/* Call until something fails; report that. */
+static int keep_calling(struct harness_rank *self)
+{
+    const struct load *load = self->argument;
+    struct hoop_comm *comm = harness_join(self);
+    void *memory = NULL, *held = NULL;
+
+    if (comm == NULL)
+        return 1;
+    if (load->held) {
+        held = mmap(NULL, load->held, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+        ck_assert_ptr_ne(held, MAP_FAILED);
+    }
+    if (load->forked && fork() == 0) {
+        sleep(CAP);
+        _exit(0);
+    }
+    enum hoop_status status = hoop_mem_alloc(comm, &memory, load->count * sizeof(float) + 1);
+    for (int call = 0; status == HOOP_OK && call < load->calls; call++) {
+        status = hoop_all_reduce(memory, memory, load->count, HOOP_F32, HOOP_MAX, comm, NULL);
+        if (call == 10)
+            atomic_store(&self->report->stage, VICTIM_READY);
+        if (load->idle)
+            usleep(1000);
+    }
+    harness_tell(self, status, comm);
+    if (status != HOOP_OK && hoop_barrier(comm, NULL) != status) /* later calls tell the same */
+        self->report->status = HOOP_ERR_INTERNAL;
+    hoop_comm_destroy(comm);
+    return 0;
+}
+
+/* All survivors name the victim with this status, in words that hold `word`. Returns the slowest, in ms after `since`. */
+static double check_survivors(const struct harness *harness, int victim, enum hoop_status status, const char *word,
+                              uint64_t since)
+{
+    char name[32];
+    double slowest = 0;
+
+    snprintf(name, sizeof name, "rank %d", victim);
+    for (int rank = 0; rank < harness->ranks; rank++) {
+        const struct harness_report *report = &harness->report[rank];
+        if (rank == victim)
+            continue;
+        const double ms = ((double)report->at - (double)since) / 1e6;
+        slowest = ms > slowest ? ms : slowest;
+        const char *cause = strstr(report->text, ": "); /* behind "rank N: ", which names the speaker */
+        ck_assert_msg(report->status == status, "rank %d: status %d, must be %d: %s", rank, report->status, status,
+                      report->text);
+        ck_assert_msg(cause && strstr(cause, name) && strstr(cause, word), "rank %d blames: %s", rank, report->text);
+    }
+    return slowest;
+}
+
+/* ---- death ---- */
+
+static void kill_one(int ranks, int victim, struct load load)
+{
+    struct harness harness;
+
+    harness_start(&harness, ranks, keep_calling, &load, CAP);
+    for (int rank = 0; rank < ranks; rank++)
+        harness_stage(&harness, rank, VICTIM_READY);
+    usleep((useconds_t)(victim * 1700)); /* somewhere in a call */
+    const uint64_t killed = hoop_now();
+    kill(harness.process[victim], SIGKILL);
+    ck_assert_msg(harness_wait(&harness), "the survivors hang");
+    ck_assert_int_eq(harness.code[victim], 128 + SIGKILL);
+    const double slowest = check_survivors(&harness, victim, HOOP_ERR_PEER, "died", killed);
+    printf("kill -9 of rank %d of %d, %zu floats%s%s: slowest survivor knew after %.1f ms\n", victim, ranks, load.count,
+           load.held ? ", memory held" : "", load.forked ? ", forked child" : "", slowest);
+}
+
+START_TEST(kill_any_rank)
+{
+    static const size_t counts[] = {2, 20000, 3000000};
+    const struct harness_traces before = harness_look();
+
+    for (size_t i = 0; i < 3; i++)
+        for (int ranks = 2; ranks <= 5; ranks += 3)
+            for (int victim = 0; victim < ranks; victim += 2)
+                kill_one(ranks, victim, (struct load){.count = counts[i], .calls = 1 << 30});
+    kill_one(3, 1, (struct load){.count = 2, .idle = true, .calls = 1 << 30});
+    harness_compare(&before);
+}
+END_TEST
+
+START_TEST(kill_with_memory_held)
+{
+    const char *gigabytes = getenv("HOOP_TEST_GIGABYTES"); /* for a long run: 8 */
+    const size_t held = (size_t)(gigabytes ? atoi(gigabytes) : 1) << 30;
+
+    kill_one(2, 1, (struct load){.count = 2, .held = held, .calls = 1 << 30});
+}
+END_TEST
+
+START_TEST(kill_with_forked_child)
+{
+    kill_one(3, 1, (struct load){.count = 2, .forked = true, .calls = 1 << 30});
+}
+END_TEST
+
+static int exit_early(struct harness_rank *self)
+{
+    if (self->rank == 1) {
+        struct hoop_comm *comm = harness_join(self);
+        _exit(comm ? 7 : 1);
+    }
+    return keep_calling(self);
+}
+
+START_TEST(exit_without_destroy)
+{
+    struct harness harness;
+    struct load load = {.count = 5, .calls = 1 << 30};
+
+    harness_start(&harness, 3, exit_early, &load, CAP);
+    ck_assert(harness_wait(&harness));
+    ck_assert_int_eq(harness.code[1], 7);
+    check_survivors(&harness, 1, HOOP_ERR_PEER, "died", 0);
+}
+END_TEST
+
+static int leave_early(struct harness_rank *self)
+{
+    struct load load = {.count = 5, .calls = self->rank == 2 ? 0 : 1 << 30};
+
+    self->argument = &load;
+    if (self->rank != 2)
+        return keep_calling(self);
+    struct hoop_comm *comm = harness_join(self);
+    if (comm == NULL)
+        return 1;
+    hoop_comm_abort(comm);
+    hoop_comm_destroy(comm);
+    return 0;
+}
+
+START_TEST(abort_on_one_rank)
+{
+    struct harness harness;
+
+    harness_start(&harness, 3, leave_early, NULL, CAP);
+    ck_assert(harness_wait(&harness));
+    check_survivors(&harness, 2, HOOP_ERR_ABORTED, "abort", 0);
+}
+END_TEST
+
+/* ---- silence ---- */
+
+START_TEST(stopped_rank)
+{
+    struct harness harness;
+    struct load load = {.count = 5, .calls = 1 << 30};
+
+    setenv("HOOP_SILENT", "1", 1);
+    harness_start(&harness, 3, keep_calling, &load, CAP);
+    for (int rank = 0; rank < 3; rank++)
+        harness_stage(&harness, rank, VICTIM_READY);
+    kill(harness.process[1], SIGSTOP);
+    const uint64_t stopped = hoop_now(), deadline = hoop_deadline(CAP);
+    while (harness.report[0].text[0] == 0 && !hoop_expired(deadline))
+        usleep(1000);
+    kill(harness.process[1], SIGKILL);
+    ck_assert(harness_wait(&harness));
+    printf("SIGSTOP with HOOP_SILENT=1: known after %.0f ms\n",
+           check_survivors(&harness, 1, HOOP_ERR_PEER, "no sign of life", stopped));
+}
+END_TEST
+
+START_TEST(stopped_for_a_short_time)
+{
+    struct harness harness;
+    struct load load = {.count = 5, .calls = 200, .idle = true};
+
+    harness_start(&harness, 3, keep_calling, &load, CAP);
+    for (int rank = 0; rank < 3; rank++)
+        harness_stage(&harness, rank, VICTIM_READY);
+    kill(harness.process[1], SIGSTOP);
+    usleep(700000);
+    kill(harness.process[1], SIGCONT);
+    ck_assert(harness_wait(&harness));
+    for (int rank = 0; rank < 3; rank++)
+        ck_assert_msg(harness.report[rank].status == HOOP_OK, "rank %d: %s", rank, harness.report[rank].text);
+}
+END_TEST
+
+/* ---- lateness ---- */
+
+static int come_late(struct harness_rank *self)
+{
+    char line[512], path[] = "/tmp/hoop-late-XXXXXX";
+    bool reported = false;
+    FILE *log = NULL;
+
+    if (self->rank == 0) { /* catch our own log */
+        const int file = mkstemp(path);
+        dup2(file, STDERR_FILENO);
+        log = fdopen(file, "r");
+        unlink(path);
+    }
+    struct hoop_comm *comm = harness_join(self);
+    if (comm == NULL)
+        return 1;
+    if (self->rank == 2)
+        usleep(900000);
+    const enum hoop_status status = hoop_barrier(comm, NULL);
+    if (log) {
+        rewind(log);
+        while (fgets(line, sizeof line, log))
+            reported |= strstr(line, "have not made it yet: 2") != NULL;
+    }
+    harness_tell(self, status, comm);
+    const bool as_expected = self->argument ? status == HOOP_ERR_TIMEOUT : status == HOOP_OK && (!log || reported);
+    hoop_comm_destroy(comm);
+    return as_expected ? 0 : 1;
+}
+
+START_TEST(late_rank_is_reported)
+{
+    setenv("HOOP_LATE", "0.2", 1);
+    harness_run(3, come_late, NULL, CAP);
+}
+END_TEST
+
+START_TEST(late_rank_fails_with_timeout)
+{
+    struct harness harness;
+
+    setenv("HOOP_TIMEOUT", "0.3", 1);
+    harness_start(&harness, 3, come_late, &harness, CAP);
+    ck_assert(harness_wait(&harness));
+    check_survivors(&harness, 2, HOOP_ERR_TIMEOUT, "late", 0);
+}
+END_TEST
+
+static int stay_away(struct harness_rank *self)
+{
+    if (self->rank == 2)
+        return 0;
+    return harness_join(self) == NULL ? 0 : 1;
+}
+
+START_TEST(missing_rank_at_init)
+{
+    struct harness harness;
+
+    setenv("HOOP_INIT_TIMEOUT", "0.5", 1);
+    harness_start(&harness, 4, stay_away, NULL, CAP);
+    ck_assert(harness_wait(&harness));
+    for (int rank = 0; rank < 4; rank++) {
+        const struct harness_report *report = &harness.report[rank];
+        ck_assert_int_eq(harness.code[rank], 0);
+        ck_assert_msg(rank == 2 || (report->status == HOOP_ERR_TIMEOUT && strstr(report->text, "2")), "%s",
+                      report->text);
+    }
+}
+END_TEST
+
+/* ---- disagreement ---- */
+
+struct pair {
+    struct hoop_case usual, odd; /* what all ranks call, what rank 1 calls instead */
+    const char *words;           /* in the error text, beside both ranks */
+};
+
+static int call_odd(struct harness_rank *self)
+{
+    const struct pair *pair = self->argument;
+    const struct hoop_case *c = self->rank == 1 ? &pair->odd : &pair->usual;
+    unsigned char *memory = calloc(4, 1 << 21);
+    struct hoop_comm *comm = harness_join(self);
+
+    if (comm == NULL)
+        return 1;
+    enum hoop_status status = hoop_barrier(comm, NULL);
+    if (status == HOOP_OK)
+        status = case_call(c, memory, c->in_place ? memory : memory + (2 << 20), comm, NULL);
+    if (status == HOOP_OK) /* not noticed by this rank: the next call tells, whatever it is */
+        status = hoop_comm_finalize(comm);
+    harness_tell(self, status, comm);
+    hoop_comm_destroy(comm);
+    free(memory);
+    return 0;
+}
+
+static const struct pair pairs[] = {
+#define USUAL HOOP_ALL_REDUCE, HOOP_F32, HOOP_SUM, 0, 0
+    {{USUAL, 4, false}, {USUAL, 5, false}, "all_reduce of 5 float"},
+    {{USUAL, 4, false}, {USUAL, 100000, false}, "all_reduce of 100000 float"},
+    {{USUAL, 100000, false}, {USUAL, 100001, false}, "all_reduce of 100001 float"},
+    {{USUAL, 100000, false}, {USUAL, 0, false}, "all_reduce of 0 float"},
+    {{USUAL, 0, false}, {USUAL, 1, false}, "all_reduce of 1 float"},
+    {{USUAL, 4, false}, {HOOP_ALL_REDUCE, HOOP_I32, HOOP_SUM, 0, 0, 4, false}, "int32"},
+    {{USUAL, 50000, false}, {HOOP_ALL_REDUCE, HOOP_I32, HOOP_SUM, 0, 0, 50000, false}, "int32"},
+    {{USUAL, 4, false}, {HOOP_ALL_REDUCE, HOOP_F32, HOOP_MAX, 0, 0, 4, false}, "max"},
+    {{USUAL, 50000, false}, {HOOP_ALL_REDUCE, HOOP_F32, HOOP_MAX, 0, 0, 50000, false}, "max"},
+    {{USUAL, 4, false}, {USUAL, 4, true}, "in place"},
+    {{USUAL, 50000, true}, {USUAL, 50000, false}, "in place"},
+    {{USUAL, 4, false}, {HOOP_BROADCAST, HOOP_F32, HOOP_SUM, 0, 0, 4, false}, "broadcast of 4 float, root 0"},
+    {{USUAL, 50000, false}, {HOOP_ALL_GATHER, HOOP_F32, HOOP_SUM, 0, 0, 50000, false}, "all_gather of 50000"},
+    {{USUAL, 4, false}, {HOOP_BARRIER, HOOP_F32, HOOP_SUM, 0, 0, 0, false}, "barrier"},
+    {{HOOP_BARRIER, HOOP_F32, HOOP_SUM, 0, 0, 0, false},
+     {HOOP_REDUCE_SCATTER, HOOP_F32, HOOP_SUM, 0, 0, 9, false},
+     "reduce_scatter of 9"},
+    {{HOOP_BROADCAST, HOOP_F32, HOOP_SUM, 0, 0, 4, false},
+     {HOOP_BROADCAST, HOOP_F32, HOOP_SUM, 0, 1, 4, false},
+     "root 1"},
+    {{HOOP_BROADCAST, HOOP_F32, HOOP_SUM, 0, 0, 90000, false},
+     {HOOP_BROADCAST, HOOP_F32, HOOP_SUM, 0, 2, 90000, false},
+     "root 2"},
+    {{HOOP_REDUCE, HOOP_F32, HOOP_SUM, 0, 0, 4, false}, {HOOP_REDUCE, HOOP_F32, HOOP_SUM, 0, 1, 4, false}, "root 1"},
+    {{HOOP_REDUCE, HOOP_F32, HOOP_SUM, 0, 2, 70000, false},
+     {HOOP_REDUCE, HOOP_F32, HOOP_SUM, 0, 2, 4, false},
+     "reduce of 4"},
+#undef USUAL
+};
+
+START_TEST(different_calls)
+{
+    const struct pair *pair = &pairs[_i];
+
+    for (int ranks = 2; ranks <= 4; ranks++) {
+        struct harness harness;
+        if (pair->usual.root >= ranks || pair->odd.root >= ranks)
+            continue;
+        harness_start(&harness, ranks, call_odd, (void *)(uintptr_t)pair, CAP);
+        ck_assert_msg(harness_wait(&harness), "pair %d, %d ranks: hangs", _i, ranks);
+        for (int rank = 0; rank < ranks; rank++) {
+            const struct harness_report *report = &harness.report[rank];
+            ck_assert_msg(report->status == HOOP_ERR_MISMATCH && strstr(report->text, pair->words) &&
+                              strstr(report->text, "rank 1 called"),
+                          "pair %d, %d ranks: rank %d: status %d: %s", _i, ranks, rank, report->status, report->text);
+        }
+    }
+}
+END_TEST
+
+/* ---- misuse ---- */
+
+static int fork_after_init(struct harness_rank *self)
+{
+    struct hoop_comm *comm = harness_join(self);
+    int code;
+
+    if (comm == NULL)
+        return 1;
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(hoop_barrier(comm, NULL) == HOOP_ERR_UNSUPPORTED && strstr(hoop_last_error(NULL), "fork") ? 0 : 1);
+    if (waitpid(child, &code, 0) != child || code != 0)
+        return harness_tell(self, HOOP_ERR_INTERNAL, NULL);
+    const enum hoop_status status = hoop_barrier(comm, NULL);
+    return status == HOOP_OK && hoop_comm_destroy(comm) == HOOP_OK ? 0 : harness_tell(self, status, comm);
+}
+
+START_TEST(forked_child_is_refused)
+{
+    harness_run(2, fork_after_init, NULL, CAP);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("failures");
+    TCase *tests = tcase_create("all");
+
+    tcase_set_timeout(tests, 150);
+    tcase_add_test(tests, kill_any_rank);
+    tcase_add_test(tests, kill_with_memory_held);
+    tcase_add_test(tests, kill_with_forked_child);
+    tcase_add_test(tests, exit_without_destroy);
+    tcase_add_test(tests, abort_on_one_rank);
+    tcase_add_test(tests, stopped_rank);
+    tcase_add_test(tests, stopped_for_a_short_time);
+    tcase_add_test(tests, late_rank_is_reported);
+    tcase_add_test(tests, late_rank_fails_with_timeout);
+    tcase_add_test(tests, missing_rank_at_init);
+    tcase_add_loop_test(tests, different_calls, 0, sizeof pairs / sizeof *pairs);
+    tcase_add_test(tests, forked_child_is_refused);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
