@@ -265,7 +265,7 @@ HOOP_API enum hoop_status hoop_stats(const struct hoop_comm *comm, struct hoop_s
 /* Bytes of one element; 0 for a value that is not a type.   Blocking: never.   Threads: any.   Errors: none. */
 HOOP_API size_t hoop_type_size(enum hoop_type type);
 
-/* Short name as the tools print it ("float32", "sum"); "?" for a value that is none.
+/* Short name as the tools print it ("float", "sum"); "?" for a value that is none.
  * Blocking: never.   Threads: any.   Errors: none. */
 HOOP_API const char *hoop_type_name(enum hoop_type type);
 HOOP_API const char *hoop_op_name(enum hoop_op op);

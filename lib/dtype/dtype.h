@@ -45,7 +45,7 @@ void hoop_kernel_average_many(void *to, const void *const *inputs, int n, size_t
 /* data = data / ranks, in place: the end of HOOP_AVG. Integers round toward zero, F16 and BF16 divide in f32. ranks >= 1. */
 void hoop_kernel_divide(void *data, size_t count, enum hoop_type type, int ranks);
 
-/* to = from, exactly, from F16, BF16 (or F32: a copy) to f32. NaN stays NaN. */
+/* to = from, exactly, from F16, BF16 (or F32: a copy) to f32. NaN keeps sign and payload; f16 NaN becomes quiet. */
 void hoop_kernel_widen(float *to, const void *from, size_t count, enum hoop_type type);
 
 /* to = from, rounded to nearest, ties to even, from f32 to F16, BF16 (or F32: a copy). NaN becomes the one quiet NaN.

@@ -31,6 +31,12 @@ static float value_of(uint32_t bits)
     return value;
 }
 
+/* Sign and payload stay; f16 NaN becomes quiet, because the instruction does that. */
+static uint32_t widened_nan(uint32_t pattern, enum hoop_type type)
+{
+    return type == HOOP_BF16 ? pattern << 16 : (pattern & 0x8000) << 16 | 0x7fc00000 | (pattern & 0x3ff) << 13;
+}
+
 START_TEST(widen_all)
 {
     static uint16_t patterns[PATTERNS];
@@ -44,10 +50,12 @@ START_TEST(widen_all)
         hoop_kernel_widen(wide, patterns, PATTERNS, narrow_types[k]);
         for (size_t i = 0; i < PATTERNS; i++) {
             const double expected = reference_decode((uint16_t)i, narrow_types[k]);
+            const uint32_t bits =
+                isnan(expected) ? widened_nan((uint16_t)i, narrow_types[k]) : bits_of((float)expected);
 
-            ck_assert_msg(isnan(expected) ? isnan(wide[i]) : bits_of(wide[i]) == bits_of((float)expected),
-                          "level=%d type=%s pattern=%#zx gives %#x", _i, hoop_type_name(narrow_types[k]), i,
-                          (unsigned)bits_of(wide[i]));
+            if (bits_of(wide[i]) != bits)
+                ck_abort_msg("level=%d type=%s pattern=%#zx gives %#x", _i, hoop_type_name(narrow_types[k]), i,
+                             (unsigned)bits_of(wide[i]));
         }
     }
 }
@@ -69,9 +77,9 @@ static void try_narrow(uint32_t bits, bool flush)
         hoop_kernel_narrow(in_place, in_place, used, narrow_types[k]);
         ck_assert_mem_eq(in_place, narrow, used * sizeof(*narrow));
         for (size_t i = 0; i < used; i++)
-            ck_assert_msg(narrow[i] == reference_encode((double)block[i], narrow_types[k]),
-                          "level=%d type=%s f32=%#x gives %#x", (int)hoop_kernel_level(),
-                          hoop_type_name(narrow_types[k]), (unsigned)bits_of(block[i]), (unsigned)narrow[i]);
+            if (narrow[i] != reference_encode((double)block[i], narrow_types[k]))
+                ck_abort_msg("level=%d type=%s f32=%#x gives %#x", (int)hoop_kernel_level(),
+                             hoop_type_name(narrow_types[k]), (unsigned)bits_of(block[i]), (unsigned)narrow[i]);
     }
     used = 0;
 }
@@ -101,7 +109,7 @@ START_TEST(narrow_sample)
 {
     if (!use(_i))
         return;
-    for (uint64_t bits = 0; bits <= UINT32_MAX; bits += 16411)
+    for (uint64_t bits = 0; bits <= UINT32_MAX; bits += 32771)
         try_narrow((uint32_t)bits, false);
     try_narrow(0, true);
 }

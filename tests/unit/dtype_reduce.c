@@ -51,12 +51,12 @@ static void try_reduce(size_t count, enum hoop_type type, enum hoop_op op, int m
             hoop_kernel_reduce_two(to, also, left, right, count, type, op);
         else
             hoop_kernel_reduce(to, left, right, count, type, op);
-        ck_assert_msg(memcmp(to, expected, bytes) == 0 && untouched_around(which, to, bytes),
-                      "level=%d type=%s op=%s count=%zu mode=%d twice=%d seed=%llu", (int)hoop_kernel_level(),
-                      hoop_type_name(type), hoop_op_name(op), count, mode, twice, (unsigned long long)start);
-        ck_assert_msg(!twice || (memcmp(also, expected, bytes) == 0 && untouched_around(3, also, bytes)),
-                      "also: level=%d type=%s op=%s count=%zu mode=%d", (int)hoop_kernel_level(), hoop_type_name(type),
-                      hoop_op_name(op), count, mode);
+        if (memcmp(to, expected, bytes) != 0 || !untouched_around(which, to, bytes))
+            ck_abort_msg("level=%d type=%s op=%s count=%zu mode=%d twice=%d seed=%llu", (int)hoop_kernel_level(),
+                         hoop_type_name(type), hoop_op_name(op), count, mode, twice, (unsigned long long)start);
+        if (twice && (memcmp(also, expected, bytes) != 0 || !untouched_around(3, also, bytes)))
+            ck_abort_msg("also: level=%d type=%s op=%s count=%zu mode=%d", (int)hoop_kernel_level(),
+                         hoop_type_name(type), hoop_op_name(op), count, mode);
     }
 }
 
@@ -90,9 +90,9 @@ static void try_many(int n, size_t count, enum hoop_type type, enum hoop_op op, 
         hoop_kernel_average_many(to, (const void *const *)inputs, n, count, type, ranks);
     else
         hoop_kernel_reduce_many(to, (const void *const *)inputs, n, count, type, op);
-    ck_assert_msg(memcmp(to, expected, bytes) == 0 && untouched_around(replaced >= 0 ? replaced : INPUTS, to, bytes),
-                  "level=%d type=%s op=%s n=%d count=%zu replaced=%d ranks=%d", (int)hoop_kernel_level(),
-                  hoop_type_name(type), hoop_op_name(op), n, count, replaced, ranks);
+    if (memcmp(to, expected, bytes) != 0 || !untouched_around(replaced >= 0 ? replaced : INPUTS, to, bytes))
+        ck_abort_msg("level=%d type=%s op=%s n=%d count=%zu replaced=%d ranks=%d", (int)hoop_kernel_level(),
+                     hoop_type_name(type), hoop_op_name(op), n, count, replaced, ranks);
 }
 
 START_TEST(many_operands)
@@ -145,9 +145,9 @@ START_TEST(divide)
                 reference_reduce(expected, (const unsigned char *[]){data}, 1, count, (enum hoop_type)type, HOOP_SUM,
                                  ranks[r]);
                 hoop_kernel_divide(data, count, (enum hoop_type)type, ranks[r]);
-                ck_assert_msg(memcmp(data, expected, bytes) == 0 && untouched_around(0, data, bytes),
-                              "level=%d type=%s count=%zu ranks=%d", _i, hoop_type_name((enum hoop_type)type), count,
-                              ranks[r]);
+                if (memcmp(data, expected, bytes) != 0 || !untouched_around(0, data, bytes))
+                    ck_abort_msg("level=%d type=%s count=%zu ranks=%d", _i, hoop_type_name((enum hoop_type)type), count,
+                                 ranks[r]);
             }
 }
 END_TEST
