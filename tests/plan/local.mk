@@ -1,1 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
+if HAVE_CHECK
+check_PROGRAMS += tests/plan/algorithms tests/plan/mutation tests/plan/bind tests/plan/text
+TESTS += tests/plan/algorithms tests/plan/mutation tests/plan/bind tests/plan/text
+endif
+tests_plan_algorithms_SOURCES = tests/plan/algorithms.c tests/plan/brute.c tests/plan/brute.h tests/plan/plans.h
+tests_plan_algorithms_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_plan_algorithms_LDADD = $(TEST_LIBS)
+tests_plan_mutation_SOURCES = tests/plan/mutation.c tests/plan/brute.c tests/plan/brute.h tests/plan/plans.h
+tests_plan_mutation_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_plan_mutation_LDADD = $(TEST_LIBS)
+tests_plan_bind_SOURCES = tests/plan/bind.c tests/plan/plans.h
+tests_plan_bind_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_plan_bind_LDADD = $(TEST_LIBS)
+tests_plan_text_SOURCES = tests/plan/text.c tests/plan/plans.h
+tests_plan_text_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_plan_text_LDADD = $(TEST_LIBS)
+
+TESTS += tests/plan/plan_tool.sh
+EXTRA_DIST += tests/plan/plan_tool.sh

@@ -2,8 +2,8 @@
 /* hoop-plan draw: a collective as an SVG picture.
  *
  * A column a rank, time downwards, an arrow a message. A row is the time of one message: a rank sends and receives
- * one at a time, and a message leaves when what its lane received before is there. Colours tell chunks apart or, on
- * a grid of one chunk, lanes. A full head adds what it brings, an open one stores it.
+ * one at a time, and a message leaves when what its lane received before is there. Colours tell chunks apart; on a
+ * grid of one chunk lanes or senders. A full head adds what it brings, an open one stores it.
  */
 #include <errno.h>
 #include <hoop.h>
@@ -204,23 +204,36 @@ static void draw_frame(const struct picture *picture, FILE *file)
     }
 }
 
+/* Chunks, lanes or senders in different colours: whatever tells the arrows apart best. */
+static unsigned colour_of(const struct picture *picture, const struct arrow *arrow)
+{
+    if (picture->plan[0]->grid > 1)
+        return arrow->chunk % COLOURS;
+    return (unsigned)(picture->plan[0]->lanes > 1 ? arrow->lane : arrow->source) % COLOURS;
+}
+
 static void draw_arrow(const struct picture *picture, const struct arrow *arrow, FILE *file)
 {
-    const bool by_chunk = picture->plan[0]->grid > 1;
-    const uint32_t colour = (by_chunk ? arrow->chunk : (uint32_t)arrow->lane) % COLOURS;
+    const unsigned colour = colour_of(picture, arrow);
     const int x1 = x_of(picture, arrow->source), x2 = x_of(picture, arrow->destination);
-    const int y1 = y_of(arrow->leaves), y2 = y_of(arrow->arrives);
-    const int side = x2 > x1 ? 1 : -1;
-    const double along = 26.0 / abs(x2 - x1); /* the label stands near the sender, where arrows seldom meet */
 
     fprintf(file,
-            "<g><title>rank %d to rank %d, lane %d: %s %u, %s</title>"
-            "<line class=\"arrow\" stroke=\"%s\" marker-end=\"url(#%s%u)\" x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\"/>",
-            arrow->source, arrow->destination, arrow->lane, arrow->buffer == HOOP_TMP ? "sum of chunk" : "chunk",
-            arrow->chunk, arrow->reduces ? "added" : "stored", colours[colour], arrow->reduces ? "add" : "put", colour,
-            x1, y1, x2 - 2 * side, y2);
-    fprintf(file, "<text class=\"chunk\" fill=\"%s\" x=\"%.1f\" y=\"%.1f\">%u</text></g>\n", colours[colour],
-            x1 + along * (x2 - x1), y1 + along * (y2 - y1) + 3.5, arrow->chunk);
+            "<line class=\"arrow\" stroke=\"%s\" marker-end=\"url(#%s%u)\" x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\">"
+            "<title>rank %d to rank %d, lane %d: %s %u, %s</title></line>\n",
+            colours[colour], arrow->reduces ? "add" : "put", colour, x1, y_of(arrow->leaves), x2 > x1 ? x2 - 2 : x2 + 2,
+            y_of(arrow->arrives), arrow->source, arrow->destination, arrow->lane,
+            arrow->buffer == HOOP_TMP ? "sum of chunk" : "chunk", arrow->chunk, arrow->reduces ? "added" : "stored");
+}
+
+/* The label stands near the sender, where arrows seldom meet. */
+static void draw_label(const struct picture *picture, const struct arrow *arrow, FILE *file)
+{
+    const int x1 = x_of(picture, arrow->source), x2 = x_of(picture, arrow->destination);
+    const int y1 = y_of(arrow->leaves), y2 = y_of(arrow->arrives);
+    const double along = 26.0 / abs(x2 - x1);
+
+    fprintf(file, "<text class=\"chunk\" fill=\"%s\" x=\"%.1f\" y=\"%.1f\">%u</text>\n",
+            colours[colour_of(picture, arrow)], x1 + along * (x2 - x1), y1 + along * (y2 - y1) + 3.5, arrow->chunk);
 }
 
 static void draw_markers(FILE *file)
@@ -259,9 +272,12 @@ static void draw_head(const struct picture *picture, FILE *file)
     fprintf(file, "</defs>\n<text class=\"title\" x=\"16\" y=\"26\">%s %s, %d ranks%s</text>\n", plan->algo->name,
             hoop_coll_name(plan->problem.coll), picture->ranks, root);
     fprintf(file,
-            "<text class=\"note\" x=\"16\" y=\"44\">%d messages in %d rows; labels: chunk of %u%s.</text>\n"
+            "<text class=\"note\" x=\"16\" y=\"44\">%d messages in %d rows; labels: chunks 0 to %u%s.</text>\n"
             "<text class=\"note\" x=\"16\" y=\"59\">Full head: added. Open head: stored.</text>\n",
-            picture->arrows, picture->rows, plan->grid, plan->grid > 1 ? "" : "; colours: lane");
+            picture->arrows, picture->rows, plan->grid - 1,
+            plan->grid > 1    ? ""
+            : plan->lanes > 1 ? "; colours: lane"
+                              : "; colours: sender");
 }
 
 static bool write_picture(const struct picture *picture, const char *path)
@@ -276,6 +292,8 @@ static bool write_picture(const struct picture *picture, const char *path)
     draw_frame(picture, file);
     for (int i = 0; i < picture->arrows; i++)
         draw_arrow(picture, &picture->arrow[i], file);
+    for (int i = 0; i < picture->arrows; i++) /* over all arrows */
+        draw_label(picture, &picture->arrow[i], file);
     fprintf(file, "</svg>\n");
     const bool written = fflush(file) == 0 && ferror(file) == 0;
     if (file != stdout)

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* The binder: pieces tile the vector exactly and fit the frame, for every shape of plan and for counts up to the end
+ * of size_t, where a formula in 128 bits is the judge. */
+#include "plan/bind.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plans.h"
+
+static struct hoop_plan *build(const char *algo, enum hoop_coll coll, int ranks, int rank, int channels)
+{
+    const struct hoop_problem problem = {.coll = coll, .ranks = ranks, .rank = rank, .channels = channels};
+    struct hoop_plan *plan = NULL;
+
+    ck_assert_int_eq(hoop_plan_build(&plan, hoop_algo_find(algo), &problem, true), HOOP_OK);
+    return plan;
+}
+
+/* Which buffer holds the whole vector? */
+static enum hoop_buffer whole_buffer(enum hoop_coll coll)
+{
+    return coll == HOOP_ALL_GATHER ? HOOP_OUT : HOOP_IN;
+}
+
+/* Every element of the whole vector is in exactly one piece, pieces of a chunk follow each other, and all fit. */
+static bool tiles_exactly(const struct hoop_plan *plan, size_t count, size_t element, size_t frame, size_t slices)
+{
+    const enum hoop_coll coll = plan->problem.coll;
+    const size_t blocks = coll == HOOP_ALL_GATHER || coll == HOOP_REDUCE_SCATTER ? (size_t)plan->problem.ranks : 1;
+    unsigned char *seen = calloc(blocks * count + 1, 1);
+    struct hoop_binding binding;
+    bool good = hoop_bind(&binding, plan, count, element, frame, slices) == HOOP_OK && binding.slices >= 1;
+
+    for (uint32_t chunk = 0; good && chunk < plan->grid; chunk++)
+        for (size_t slice = 0, next = 0; good && slice < binding.slices; slice++) {
+            const struct hoop_extent piece = hoop_bind_extent(&binding, whole_buffer(coll), chunk, slice);
+
+            good = piece.count <= binding.piece && piece.count * element <= frame &&
+                   piece.first + piece.count <= blocks * count && (slice == 0 || piece.first == next);
+            next = piece.first + piece.count;
+            for (size_t i = 0; good && i < piece.count; i++)
+                good = seen[piece.first + i]++ == 0;
+        }
+    for (size_t i = 0; good && i < blocks * count; i++)
+        good = seen[i] == 1;
+    free(seen);
+    return good;
+}
+
+static const struct {
+    const char *algo;
+    enum hoop_coll coll;
+    int ranks, channels;
+} shapes[] = {
+    {"flat", HOOP_ALL_REDUCE, 4, 1},     {"ring", HOOP_ALL_REDUCE, 7, 1},   {"ring", HOOP_ALL_REDUCE, 5, 3},
+    {"ring", HOOP_ALL_GATHER, 3, 1},     {"ring", HOOP_ALL_GATHER, 5, 2},   {"ring", HOOP_REDUCE_SCATTER, 4, 1},
+    {"flat", HOOP_REDUCE_SCATTER, 3, 4}, {"dbtree", HOOP_ALL_REDUCE, 6, 2}, {"tree", HOOP_BROADCAST, 5, 1},
+};
+enum { SHAPES = sizeof shapes / sizeof shapes[0] };
+
+START_TEST(tiles)
+{
+    struct hoop_plan *plan = build(shapes[_i].algo, shapes[_i].coll, shapes[_i].ranks, 1, shapes[_i].channels);
+    static const size_t frames[] = {4, 12, 64, 4096};
+
+    for (size_t f = 0; f < 4; f++)
+        for (size_t slices = 1; slices <= 4; slices++)
+            for (size_t count = 0; count <= 5000; count = count < 70 ? count + 1 : 3 * count + 1)
+                ck_assert_msg(tiles_exactly(plan, count, 4, frames[f], slices), "count %zu frame %zu slices %zu", count,
+                              frames[f], slices);
+    hoop_plan_free(plan);
+}
+END_TEST
+
+/* The rule in 128 bits. */
+static struct hoop_extent part_wide(size_t total, size_t parts, size_t i)
+{
+    const unsigned __int128 remainder = total % parts;
+    const unsigned __int128 first = (unsigned __int128)i * (total / parts) + (i < remainder ? i : remainder);
+
+    return (struct hoop_extent){(size_t)first, total / parts + (i < remainder)};
+}
+
+START_TEST(huge_counts)
+{
+    const size_t blocks =
+        shapes[_i].coll == HOOP_ALL_GATHER || shapes[_i].coll == HOOP_REDUCE_SCATTER ? (size_t)shapes[_i].ranks : 1;
+    struct hoop_plan *plan = build(shapes[_i].algo, shapes[_i].coll, shapes[_i].ranks, 1, shapes[_i].channels);
+    const uint32_t each = plan->grid / (uint32_t)blocks;
+
+    for (size_t element = 1; element <= 8; element *= 2)
+        for (size_t less = 0; less < 9; less++) {
+            const size_t count = SIZE_MAX / element / blocks - less;
+            struct hoop_binding binding;
+
+            ck_assert_int_eq(hoop_bind(&binding, plan, count, element, 131072, 1), HOOP_OK);
+            ck_assert_uint_le(binding.piece * element, 131072);
+            for (uint32_t chunk = 0; chunk < plan->grid; chunk++) {
+                const struct hoop_extent whole = part_wide(count, each, chunk % each);
+                const size_t slices[] = {0, 1, binding.slices / 2, binding.slices - 2, binding.slices - 1};
+
+                for (size_t i = 0; i < 5; i++) {
+                    const struct hoop_extent piece =
+                        hoop_bind_extent(&binding, whole_buffer(shapes[_i].coll), chunk, slices[i]);
+                    const struct hoop_extent slice = part_wide(whole.count, binding.slices, slices[i]);
+
+                    ck_assert_uint_eq(piece.first, chunk / each * count + whole.first + slice.first);
+                    ck_assert_uint_eq(piece.count, slice.count);
+                }
+            }
+            ck_assert_int_eq(hoop_bind(&binding, plan, SIZE_MAX / element / blocks + 1, element, 131072, 1),
+                             element * blocks == 1 ? HOOP_OK : HOOP_ERR_ARG);
+        }
+    hoop_plan_free(plan);
+}
+END_TEST
+
+/* IN of all_gather and OUT of reduce_scatter are counted from the own block. */
+START_TEST(own_block)
+{
+    struct hoop_plan *gather = build("ring", HOOP_ALL_GATHER, 4, 2, 1);
+    struct hoop_plan *scatter = build("ring", HOOP_REDUCE_SCATTER, 4, 2, 1);
+    struct hoop_binding binding;
+    struct hoop_extent extent;
+
+    ck_assert_int_eq(hoop_bind(&binding, gather, 10, 4, 4096, 1), HOOP_OK);
+    extent = hoop_bind_extent(&binding, HOOP_IN, 2, 0);
+    ck_assert(extent.first == 0 && extent.count == 10);
+    extent = hoop_bind_extent(&binding, HOOP_OUT, 2, 0);
+    ck_assert(extent.first == 20 && extent.count == 10);
+    ck_assert_int_eq(hoop_bind(&binding, scatter, 10, 4, 4096, 2), HOOP_OK);
+    extent = hoop_bind_extent(&binding, HOOP_OUT, 2, 1);
+    ck_assert(extent.first == 5 && extent.count == 5);
+    extent = hoop_bind_extent(&binding, HOOP_IN, 3, 1);
+    ck_assert(extent.first == 35 && extent.count == 5);
+    hoop_plan_free(gather);
+    hoop_plan_free(scatter);
+}
+END_TEST
+
+/* TMP chunks do not overlap, fit their memory, and have the size of chunk t mod G at both ends of a message. */
+START_TEST(temporary)
+{
+    struct hoop_plan *plan = build("dbtree", HOOP_REDUCE, 9, 1, 3);
+    struct hoop_binding binding;
+
+    ck_assert_uint_gt(plan->tmp, 1);
+    for (size_t count = 0; count < 200; count++) {
+        ck_assert_int_eq(hoop_bind(&binding, plan, count, 8, 64, 1), HOOP_OK);
+        ck_assert_uint_eq(binding.tmp_stride % 64, 0);
+        for (uint32_t chunk = 0; chunk < plan->tmp; chunk++)
+            for (size_t slice = 0; slice < binding.slices; slice++) {
+                const struct hoop_extent piece = hoop_bind_extent(&binding, HOOP_TMP, chunk, slice);
+                const struct hoop_extent same = hoop_bind_extent(&binding, HOOP_OUT, chunk % plan->grid, slice);
+
+                ck_assert_uint_eq(piece.first, 0);
+                ck_assert_uint_eq(piece.count, same.count);
+                ck_assert_uint_le(piece.count * 8, binding.tmp_stride);
+                ck_assert_uint_le(hoop_bind_tmp_offset(&binding, chunk) + binding.tmp_stride, binding.tmp_bytes);
+            }
+    }
+    hoop_plan_free(plan);
+}
+END_TEST
+
+START_TEST(refused)
+{
+    struct hoop_plan *plan = build("ring", HOOP_ALL_GATHER, 3, 0, 1);
+    struct hoop_plan *barrier = build("tree", HOOP_BARRIER, 3, 0, 1);
+    struct hoop_binding binding;
+
+    ck_assert_int_eq(hoop_bind(&binding, plan, 10, 8, 7, 1), HOOP_ERR_ARG);
+    ck_assert_int_eq(hoop_bind(&binding, plan, 10, 0, 7, 1), HOOP_ERR_ARG);
+    ck_assert_int_eq(hoop_bind(&binding, plan, SIZE_MAX / 8, 8, 64, 1), HOOP_ERR_ARG);
+    ck_assert_int_eq(hoop_bind(&binding, barrier, 1000, 1, 64, 9), HOOP_OK);
+    ck_assert(binding.empty_frames && binding.slices == 1 && binding.piece == 0);
+    hoop_plan_free(plan);
+    hoop_plan_free(barrier);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("binder");
+    TCase *tests = tcase_create("all");
+
+    tcase_add_loop_test(tests, tiles, 0, SHAPES);
+    tcase_add_loop_test(tests, huge_counts, 0, SHAPES);
+    tcase_add_test(tests, own_block);
+    tcase_add_test(tests, temporary);
+    tcase_add_test(tests, refused);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# hoop-plan: every command, its exit codes, and what it says about wrong use.
+set -u
+tool=${HOOP_PLAN:-$HOOP_BUILD/tools/plan/hoop-plan}
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+failed=0
+export LC_ALL=C
+
+fail() {
+    echo "failed: $*"
+    failed=1
+}
+
+# run CODE ARGUMENTS…: output in $scratch/out, errors in $scratch/err.
+run() {
+    local want=$1 got
+    shift
+    "$tool" "$@" >"$scratch/out" 2>"$scratch/err"
+    got=$?
+    [ "$got" -eq "$want" ] || fail "hoop-plan $*: exit $got, not $want: $(head -c 300 "$scratch/err")"
+}
+
+# says FILE PATTERN
+says() { grep -Eq -- "$2" "$scratch/$1" || fail "no line of $1 matches \"$2\": $(head -c 300 "$scratch/$1")"; }
+
+run 0 list
+while read -r name; do
+    says out "^$name  *[a-z]"
+done < <(sed -nE 's/^ALGO\(([a-z]+),.*/\1/p' "$HOOP_SOURCE/lib/algo/algos.def")
+
+run 0 print all_reduce --algo ring -n 4 --rank 1
+says out '^plan ring all_reduce ranks 4 rank 1 root 0 in_place 0 channels 1 grid 4 tmp 0 lanes 1$'
+says out '^  recv_reduce 0 out 0 in 0 forward no_store$'
+run 0 print all_reduce --algo ring -n 4 --rank 1 --unfused
+grep -q forward "$scratch/out" && fail "--unfused prints marks of the fuse pass"
+run 0 print broadcast --algo tree -n 3 --root 2 --channels 2 --in-place
+[ "$(grep -c '^plan tree broadcast ranks 3 rank . root 2 in_place 1 channels 2' "$scratch/out")" -eq 3 ] ||
+    fail "print does not show all three ranks"
+run 0 print all_gather --algo flat -n 2 -o "$scratch/plan"
+says plan '^plan flat all_gather'
+
+run 0 check broadcast --algo dbtree -n 12
+says out 'at most 2 messages, 1 vectors'
+says out '^proved: 24 problems, .* 0 faults'
+run 0 check --all --most 20
+says out '^proved: [0-9]+ problems, [0-9]+ plans, [0-9]+ runs, [0-9]+ steps, [0-9]+ messages, 0 faults'
+says out '^every collective of 1 to 20 ranks has an algorithm$'
+
+for n in 2 3 8 16; do
+    run 0 draw all_reduce --algo dbtree -n "$n" -o "$scratch/picture.svg"
+    says picture.svg "^<svg .*"
+    says picture.svg "dbtree all_reduce, $n ranks"
+    [ "$(tail -1 "$scratch/picture.svg")" = "</svg>" ] || fail "the picture of $n ranks has no end"
+done
+run 0 draw all_reduce --algo ring -n 4
+[ "$(grep -c '<line class="arrow"' "$scratch/out")" -eq 24 ] || fail "a ring of 4 ranks has 24 messages"
+
+run 2
+says err 'a command is missing'
+run 2 prove
+says err 'prove: no such command'
+run 2 print
+run 2 print all_reduce -n 4
+says err 'needs an algorithm'
+run 2 print all_reduce --algo rang -n 4
+says err 'rang: no such algorithm; there are flat ring'
+run 2 print allreduce --algo ring -n 4
+says err 'allreduce: no such collective'
+run 2 print all_reduce --algo ring -n 0
+run 2 print all_reduce --algo ring -n 4 --rank 4
+run 1 print all_gather --algo tree -n 4
+says err 'algorithm tree does not do all_gather of 4 ranks'
+run 1 draw all_reduce --algo ring -n 4 -o "$scratch/none/picture.svg"
+says err 'No such file'
+if [ -w /dev/full ]; then
+    "$tool" print all_reduce --algo ring -n 4 >/dev/full 2>"$scratch/err" && fail "a full disk goes unnoticed"
+    "$tool" check all_reduce --algo ring -n 4 >/dev/full 2>"$scratch/err" && fail "a full disk goes unnoticed by check"
+fi
+exit "$failed"
