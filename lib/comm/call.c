@@ -143,7 +143,7 @@ static enum hoop_status run_plan(const struct hoop_comm_call *call, const struct
 
     enum hoop_status status = hoop_plan_cache_get(&comm->plans, algo, &problem, &plan);
     if (status == HOOP_OK)
-        status = hoop_bind(&binding, plan, call->count, element_of(call), comm->frame, 1);
+        status = hoop_bind(&binding, plan, call->count, element_of(call), comm->choice.frame, 1);
     if (status == HOOP_OK)
         status = hoop_scratch_grow(comm, &comm->tmp, binding.tmp_bytes);
     if (status == HOOP_OK)
@@ -257,16 +257,13 @@ static enum hoop_status run_together(const struct hoop_comm_call *call, uint64_t
     struct hoop_comm *comm = call->comm;
     const struct hoop_problem problem = {
         .coll = call->coll, .ranks = comm->ranks, .in_place = call->in_place, .channels = 1};
-    const size_t element = element_of(call), sent = call->coll == HOOP_REDUCE_SCATTER ? vector_of(call) : call->count;
-    const size_t contribution = call->coll == HOOP_BARRIER ? 0 : sent * element;
-    const struct hoop_algo *algo = hoop_comm_select(&comm->terrain, &problem, vector_of(call) * element, comm->frame,
-                                                    comm->flat_max, comm->forced);
+    const size_t element = element_of(call), vector = vector_of(call) * element;
+    const size_t published = call->coll == HOOP_REDUCE_SCATTER ? vector : call->count * element;
+    const struct hoop_algo *algo = hoop_comm_select(&comm->terrain, &problem, vector, published, &comm->choice);
 
-    if (comm->forced == NULL && contribution <= comm->flat_max)
-        algo = hoop_algo_find("flat");
     record->plan = algo->name;
     hoop_wait_begin(&comm->wait, comm->sequence);
-    if (contribution <= comm->flat_max && strcmp(algo->name, "flat") == 0)
+    if (algo == comm->choice.flat && published <= comm->choice.flat_max)
         return run_flat(call, tag);
     hoop_flat_ring_all(comm->board); /* ranks that run ahead may wait for us to have started */
     return needs_wide(call) ? run_wide(call, algo, tag) : run_and_divide(call, algo, tag);

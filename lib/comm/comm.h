@@ -54,14 +54,19 @@ struct hoop_terrain {
     int cores; /* that the ranks may run on, all together */
 };
 
+struct hoop_choice {
+    const struct hoop_algo *flat;   /* serves every collective */
+    const struct hoop_algo *forced; /* NULL: by cost. Where it cannot serve a collective, cost decides */
+    size_t frame, flat_max;         /* largest piece moved at once; largest vector for the flat exchange */
+};
+
 struct hoop_comm {
     int rank, ranks;
     unsigned long forks; /* of the process when it was made: a forked child must not use it */
     struct hoop_settings settings;
     struct hoop_terrain terrain;
-    const struct hoop_algo *forced; /* NULL: auto */
+    struct hoop_choice choice;
     int channels, slots, lanes;
-    size_t frame, flat_max;
 
     struct hoop_board *board;
     struct hoop_heap *heap;
@@ -105,10 +110,11 @@ enum hoop_status hoop_comm_failed(struct hoop_comm *comm, enum hoop_status statu
 /* Take a standing verdict over as the communicator's error. */
 enum hoop_status hoop_comm_condemned(struct hoop_comm *comm);
 
-/* The algorithm for a call of `bytes` per rank (the vector; all_gather, reduce_scatter: a rank's block). A pure function: equal on all ranks.
- * Never fails: flat serves everything. */
+/* The algorithm for a call. A pure function of values that are equal on all ranks. Never fails: flat serves everything.
+ * vector     bytes of the collective's whole vector.
+ * published  bytes that a rank would write into its flat slot. */
 const struct hoop_algo *hoop_comm_select(const struct hoop_terrain *terrain, const struct hoop_problem *problem,
-                                         size_t bytes, size_t frame, size_t flat_max, const struct hoop_algo *forced);
+                                         size_t vector, size_t published, const struct hoop_choice *choice);
 
 /* Make the scratch at least `bytes` large. Errors: HOOP_ERR_MEMORY. */
 enum hoop_status hoop_scratch_grow(struct hoop_comm *comm, struct hoop_scratch *scratch, size_t bytes);

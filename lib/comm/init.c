@@ -122,14 +122,15 @@ static enum hoop_status apply_settings(struct hoop_comm *comm)
     if (level == 4)
         return hoop_fail(HOOP_ERR_SETUP, "HOOP_LOG=%s: give error, warn, info or debug", log);
     hoop_log_level_set((enum hoop_log_level)level);
-    comm->forced = strcmp(algo, "auto") == 0 ? NULL : hoop_algo_find(algo);
-    if (comm->forced == NULL && strcmp(algo, "auto") != 0)
+    comm->choice.flat = hoop_algo_find("flat");
+    comm->choice.forced = strcmp(algo, "auto") == 0 ? NULL : hoop_algo_find(algo);
+    if (comm->choice.forced == NULL && strcmp(algo, "auto") != 0)
         return hoop_fail(HOOP_ERR_SETUP,
                          "HOOP_ALGO=%s: there is no such algorithm. hoop-plan list names them; auto chooses", algo);
     comm->channels = (int)hoop_setting_number(&comm->settings, HOOP_SETTING_CHANNELS);
     comm->slots = (int)hoop_setting_number(&comm->settings, HOOP_SETTING_SLOTS);
-    comm->frame = hoop_setting_size(&comm->settings, HOOP_SETTING_SLICE) / 64 * 64;
-    comm->flat_max = hoop_setting_size(&comm->settings, HOOP_SETTING_FLAT_MAX);
+    comm->choice.frame = hoop_setting_size(&comm->settings, HOOP_SETTING_SLICE) / 64 * 64;
+    comm->choice.flat_max = hoop_setting_size(&comm->settings, HOOP_SETTING_FLAT_MAX);
     comm->lanes = comm->channels * HOOP_LANES_A_CHANNEL;
     return HOOP_OK;
 }
@@ -141,8 +142,8 @@ static struct hoop_board_shape shape_of(const struct hoop_comm *comm)
 
     return (struct hoop_board_shape){.ranks = comm->ranks,
                                      .lanes = comm->lanes,
-                                     .ring = hoop_ring_bytes(comm->slots, comm->frame),
-                                     .flat = comm->flat_max,
+                                     .ring = hoop_ring_bytes(comm->slots, comm->choice.frame),
+                                     .flat = comm->choice.flat_max,
                                      .heap = wish < most ? wish : most};
 }
 
@@ -170,7 +171,7 @@ static enum hoop_status open_domain(struct hoop_comm *comm)
     const struct hoop_domain_setup setup = {.rank = comm->rank,
                                             .ranks = comm->ranks,
                                             .lanes = comm->lanes,
-                                            .frame = comm->frame,
+                                            .frame = comm->choice.frame,
                                             .slots = comm->slots,
                                             .context = comm->board};
 

@@ -25,20 +25,20 @@ static double seconds(const struct hoop_terrain *terrain, const struct hoop_cost
 }
 
 const struct hoop_algo *hoop_comm_select(const struct hoop_terrain *terrain, const struct hoop_problem *problem,
-                                         size_t bytes, size_t frame, size_t flat_max, const struct hoop_algo *forced)
+                                         size_t vector, size_t published, const struct hoop_choice *choice)
 {
-    const struct hoop_algo *best = hoop_algo_find("flat"), *algo;
+    const struct hoop_algo *best = choice->flat, *algo;
     double least = DBL_MAX;
 
-    if (forced && forced->applicable(problem))
-        return forced;
-    if (bytes <= flat_max || problem->ranks == 1)
+    if (choice->forced && choice->forced->applicable(problem))
+        return choice->forced;
+    if (published <= choice->flat_max)
         return best;
     for (int i = 0; (algo = hoop_algo_get(i)) != NULL; i++) {
         if (!algo->applicable(problem))
             continue;
         const struct hoop_cost cost = algo->cost(problem);
-        const double time = seconds(terrain, &cost, bytes, frame);
+        const double time = seconds(terrain, &cost, vector, choice->frame);
         if (time < least) {
             least = time;
             best = algo;

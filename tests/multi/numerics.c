@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Bits, not values: the hand-written flat exchange gives the same bits as the flat plan; every algorithm gives the same bits on
+ * all ranks; f16 and bf16 are rounded once. With inputs for which the order of additions matters. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dtype/dtype.h"
+#include "harness.h"
+#include "hoop/plan.h"
+
+enum { COUNT = 257, MOST_RANKS = 9 };
+
+struct outcome {
+    enum hoop_type type;
+    enum hoop_op op;
+    size_t bytes;
+    unsigned char in[MOST_RANKS][COUNT * 8], out[MOST_RANKS][COUNT * 8];
+};
+
+/* Large, tiny, negative, subnormal: sums of these depend on the order. Any bits do for integers. */
+static void fill(struct outcome *outcome, int rank)
+{
+    uint64_t state = (uint64_t)rank * 0x9e3779b97f4a7c15u + 12345;
+    float number[COUNT];
+
+    for (int i = 0; i < COUNT; i++) {
+        static const float scale[] = {1e30f, -1e30f, 1e-3f, 1, -3, 1e-40f, 7e4f, 0};
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        number[i] = scale[state >> 61] * (float)(1 + (state >> 40 & 0xffff)) / 32768;
+    }
+    if (outcome->type == HOOP_F32)
+        memcpy(outcome->in[rank], number, sizeof number);
+    else if (outcome->type == HOOP_F16 || outcome->type == HOOP_BF16)
+        hoop_kernel_narrow(outcome->in[rank], number, COUNT, outcome->type);
+    else if (outcome->type == HOOP_F64)
+        for (int i = 0; i < COUNT; i++)
+            ((double *)(void *)outcome->in[rank])[i] = (double)number[i] * 1.000000001;
+    else
+        for (size_t i = 0; i < outcome->bytes; i++)
+            outcome->in[rank][i] = (unsigned char)((state = state * 6364136223846793005u + 1) >> 56);
+}
+
+static int body(int rank, struct hoop_comm *comm, void *argument)
+{
+    struct outcome *outcome = argument;
+    const enum hoop_status status =
+        hoop_all_reduce(outcome->in[rank], outcome->out[rank], COUNT, outcome->type, outcome->op, comm, NULL);
+
+    return status != HOOP_OK || hoop_comm_destroy(comm) != HOOP_OK;
+}
+
+static void run(struct outcome *outcome, int ranks, const char *algo, const char *flat_max)
+{
+    setenv("HOOP_ALGO", algo, 1);
+    setenv("HOOP_FLAT_MAX", flat_max, 1);
+    memset(outcome->out, 0, sizeof outcome->out);
+    harness_threads(ranks, body, outcome);
+    for (int rank = 1; rank < ranks; rank++)
+        ck_assert_msg(memcmp(outcome->out[0], outcome->out[rank], outcome->bytes) == 0,
+                      "algo=%s ranks=%d type=%s op=%s: ranks 0 and %d differ", algo, ranks,
+                      hoop_type_name(outcome->type), hoop_op_name(outcome->op), rank);
+}
+
+/* The exact rules: rank-order sum in f32, one division, one rounding. */
+static void check_narrow(const struct outcome *outcome, int ranks)
+{
+    const void *inputs[MOST_RANKS];
+    unsigned char want[COUNT * 8];
+
+    for (int rank = 0; rank < ranks; rank++)
+        inputs[rank] = outcome->in[rank];
+    if (outcome->op == HOOP_AVG)
+        hoop_kernel_average_many(want, inputs, ranks, COUNT, outcome->type, ranks);
+    else
+        hoop_kernel_reduce_many(want, inputs, ranks, COUNT, outcome->type, outcome->op);
+    ck_assert_msg(memcmp(want, outcome->out[0], outcome->bytes) == 0,
+                  "ranks=%d type=%s op=%s: not the rank-order result", ranks, hoop_type_name(outcome->type),
+                  hoop_op_name(outcome->op));
+}
+
+START_TEST(flat_equals_its_plan)
+{
+    static struct outcome by_hand, by_plan;
+
+    for (int ranks = 2; ranks <= MOST_RANKS; ranks += ranks < 5 ? 1 : 2)
+        for (int op = 0; op < HOOP_OPS; op++) {
+            by_hand.type = by_plan.type = (enum hoop_type)_i;
+            by_hand.op = by_plan.op = (enum hoop_op)op;
+            by_hand.bytes = by_plan.bytes = COUNT * hoop_type_size(by_hand.type);
+            for (int rank = 0; rank < ranks; rank++) {
+                fill(&by_hand, rank);
+                fill(&by_plan, rank);
+            }
+            run(&by_hand, ranks, "flat", "4K");
+            run(&by_plan, ranks, "flat", "0");
+            check_narrow(&by_hand, ranks);
+            ck_assert_msg(memcmp(by_hand.out, by_plan.out, sizeof by_hand.out) == 0,
+                          "ranks=%d type=%s op=%s: the flat exchange and the flat plan differ", ranks,
+                          hoop_type_name(by_hand.type), hoop_op_name(by_hand.op));
+        }
+}
+END_TEST
+
+START_TEST(same_bits_on_all_ranks)
+{
+    static struct outcome outcome;
+
+    for (int algo = 0; hoop_algo_get(algo); algo++)
+        for (int ranks = 2; ranks <= MOST_RANKS; ranks += 3) {
+            outcome.type = (enum hoop_type)_i;
+            outcome.op = HOOP_SUM;
+            outcome.bytes = COUNT * hoop_type_size(outcome.type);
+            for (int rank = 0; rank < ranks; rank++)
+                fill(&outcome, rank);
+            run(&outcome, ranks, hoop_algo_get(algo)->name, "0");
+        }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("numerics");
+    TCase *tests = tcase_create("bits");
+
+    tcase_set_timeout(tests, 120);
+    tcase_add_loop_test(tests, flat_equals_its_plan, 0, HOOP_TYPES);
+    tcase_add_loop_test(tests, same_bits_on_all_ranks, 0, HOOP_TYPES);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
