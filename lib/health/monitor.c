@@ -129,7 +129,7 @@ static void take_life(struct hoop_watch *watch)
 {
     struct hoop_card *card = hoop_board_card(watch->board, watch->board->rank);
 
-    pthread_mutex_lock(&card->life_lock);
+    pthread_mutex_trylock(&card->life_lock); /* free: nobody else touches it before the next line */
     atomic_store_explicit(&card->life, HOOP_LIFE_ALIVE, memory_order_release);
     watch->holding = true;
 }
