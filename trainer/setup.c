@@ -86,11 +86,11 @@ static void describe(const struct trainer *trainer, struct agree *agree)
     const struct dataset *data = &trainer->dataset;
 
     agree_line(agree, "version", "hoop-train %d", hoop_version());
+    agree_line(agree, "seed", "%" PRIu64, o->seed);
     agree_line(agree, "data", "%s, %zu + %zu samples of %zu inputs, %d classes, digest %016" PRIx64, data->name,
                data->train.count, data->test.count, data->inputs, data->classes, dataset_digest(data));
     agree_line(agree, "batch", "%zu", trainer->sampler.batch);
     agree_line(agree, "steps", "%zu, warm-up %zu", trainer->steps, trainer->warmup);
-    agree_line(agree, "seed", "%" PRIu64, o->seed);
     agree_line(agree, "optimizer", "lr %.17g momentum %.17g decay %.17g schedule %d activation %d", o->rate,
                o->momentum, o->decay, (int)o->schedule, (int)o->activation);
     agree_line(agree, "checks", "verify every %zu, target accuracy %.17g, overlap %d", o->verify_every,

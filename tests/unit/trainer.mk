@@ -36,4 +36,6 @@ tests_unit_trainer_fashion_SOURCES = tests/unit/trainer_fashion.c tests/unit/tra
 tests_unit_trainer_fashion_CPPFLAGS = $(TRAINER_TEST_CPPFLAGS)
 tests_unit_trainer_fashion_LDADD = $(TRAINER_TEST_LIBS)
 endif
+TESTS += tests/unit/trainer_run.sh
 endif
+EXTRA_DIST += tests/unit/trainer_run.sh
