@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* Element types, reduction operators, and the host kernels that apply one to the other.
  *
- * types.def and ops.def are the registries: a line there is all that a new type or operator takes. Each kernel is compiled
- * several times from one text (kernels.inc), for narrower and wider vector registers, and the widest that the machine can
- * run is chosen once, at the first call.
+ * types.def and ops.def are the registries: a line there is all that a new type or operator takes. Each kernel is
+ * compiled several times from one text (kernels.inc), for narrower and wider vector registers, and the widest that the
+ * machine can run is chosen once, at the first call.
  *
  * Every level gives the same bits for the same input, on every machine: results are rounded to nearest, ties to even,
  * operand by operand (no fused multiply-add), and a NaN result is always the one quiet NaN with sign and payload zero.
@@ -42,7 +42,8 @@ void hoop_kernel_reduce_many(void *to, const void *const *inputs, int n, size_t 
  * Other types: the same bits as hoop_kernel_reduce_many, then hoop_kernel_divide. ranks >= 1, not necessarily n. */
 void hoop_kernel_average_many(void *to, const void *const *inputs, int n, size_t count, enum hoop_type type, int ranks);
 
-/* data = data / ranks, in place: the end of HOOP_AVG. Integers round toward zero, F16 and BF16 divide in f32. ranks >= 1. */
+/* data = data / ranks, in place: the end of HOOP_AVG. Integers round toward zero, F16 and BF16 divide in f32.
+ * ranks >= 1. */
 void hoop_kernel_divide(void *data, size_t count, enum hoop_type type, int ranks);
 
 /* to = from, exactly, from F16, BF16 (or F32: a copy) to f32. NaN keeps sign and payload; f16 NaN becomes quiet. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Types × operators × lengths × alignments × levels of the host kernels, compared bit by bit with the wide reference. */
+/* Types × operators × lengths × alignments × levels of the host kernels, compared bit by bit with the reference. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>

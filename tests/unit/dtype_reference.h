@@ -12,7 +12,8 @@
 
 #include "dtype/dtype.h"
 
-/* to = ((x0 op x1) op x2) …, then divided by ranks if ranks > 0. F16 and BF16 are carried in f32 and rounded at the end. */
+/* to = ((x0 op x1) op x2) …, then divided by ranks if ranks > 0. F16 and BF16 are carried in f32 and rounded
+ * at the end. */
 void reference_reduce(void *to, const unsigned char *const *inputs, int n, size_t count, enum hoop_type type,
                       enum hoop_op op, int ranks);
 
