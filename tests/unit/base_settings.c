@@ -79,7 +79,7 @@ START_TEST(refused_values)
         {ID(SLICE), "64KB", "suffix K, M, G or T"},
         {ID(SLICE), "1.5M", "suffix K, M, G or T"},
         {ID(SLICE), "K", "suffix K, M, G or T"},
-        {ID(SLICE), "17179869184T", "suffix K, M, G or T"}, /* 2^74 */
+        {ID(HEAP), "16777217T", "suffix K, M, G or T"}, /* 2^40 modulo 2^64 */
         {ID(INIT_TIMEOUT), "0.05", "from 0.100 to 86400"},
         {ID(INIT_TIMEOUT), "25h", "from 0.100 to 86400"},
         {ID(INIT_TIMEOUT), "1,5", "us, ms, s, m or h"},
