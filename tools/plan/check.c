@@ -10,16 +10,17 @@
 
 enum { SLICES_MOST = 3, ROOTS_ALL_UP_TO = 16, CHANNELS_UP_TO = 16, CHANNELS_MOST = 3, FAULTS_SHOWN = 20 };
 
-/* How plans are executed in a proof. */
+/* How plans are executed in a proof. What the author wrote is looked at once; the fused plan, which is what runs, in
+ * all ways and slices. */
 static const struct mode {
     const char *text;
     bool fuse, borrow;
-    int credit;
+    int credit, slices; /* 1 to so many */
 } modes[] = {
-    {"as written, one slot a link", false, false, 1},
-    {"as written, one slot, buffers lent", false, true, 1},
-    {"fused, one slot, buffers lent", true, true, 1},
-    {"fused, received frames kept until they can go on", true, true, 2},
+    {"as written, one slot a link, buffers lent", false, true, 1, 1},
+    {"fused, one slot a link, sends staged", true, false, 1, SLICES_MOST},
+    {"fused, one slot a link, buffers lent", true, true, 1, SLICES_MOST},
+    {"fused, two slots a link, received frames kept until they can go on", true, true, 2, SLICES_MOST},
 };
 enum { MODES = sizeof modes / sizeof modes[0] };
 
@@ -73,11 +74,11 @@ static void report(struct tally *tally, const struct hoop_algo *algo, const stru
             problem->in_place ? " --in-place" : "", check->slices, mode->text, check->fault);
 }
 
-/* Run the plans in one mode with 1, 2 and 3 slices. */
+/* Run the plans in one mode with 1 to 3 slices. */
 static bool prove_mode(struct tally *tally, const struct hoop_algo *algo, const struct hoop_problem *problem,
                        const struct mode *mode, struct hoop_plan *const *plan, struct hoop_cost *cost)
 {
-    for (int slices = 1; slices <= SLICES_MOST; slices++) {
+    for (int slices = 1; slices <= mode->slices; slices++) {
         struct hoop_check check = {.slices = slices, .credit = mode->credit, .borrow = mode->borrow};
         const enum hoop_status status = hoop_plan_check(plan, &check);
 
@@ -136,6 +137,19 @@ static bool prove_roots(struct tally *tally, const struct hoop_algo *algo, struc
     return true;
 }
 
+/* In place or not makes two cases; the barrier has one. */
+static int last_place(enum hoop_coll coll)
+{
+    return coll == HOOP_BARRIER ? 0 : 1;
+}
+
+static const char *order_text(const struct tally *tally, enum hoop_coll coll)
+{
+    if (coll != HOOP_ALL_REDUCE && coll != HOOP_REDUCE && coll != HOOP_REDUCE_SCATTER)
+        return "no sums";
+    return tally->rank_order ? "sums in rank order" : "sums in its own order";
+}
+
 static void print_total(const struct tally *tally)
 {
     printf("%s: %llu problems, %llu plans, %llu runs, %llu steps, %llu messages, %llu faults, %.2f seconds\n",
@@ -153,8 +167,9 @@ int check_one(const struct plan_options *options)
     bool good = true;
 
     begin_tally(&tally);
-    for (int in_place = options->in_place; in_place <= (problem.coll != HOOP_BARRIER) && good; in_place++) {
-        problem.in_place = in_place;
+    const int last = last_place(problem.coll);
+    for (int in_place = options->in_place ? last : 0; in_place <= last && good; in_place++) {
+        problem.in_place = in_place != 0;
         if (options->root == ALL_ROOTS) {
             good = prove_roots(&tally, options->algo, problem, &cost);
         } else {
@@ -167,7 +182,7 @@ int check_one(const struct plan_options *options)
         return 1;
     printf("%s %s of %d ranks: a rank sends at most %g messages, %g vectors, and adds %g; chain of %g messages; %s\n",
            options->algo->name, hoop_coll_name(problem.coll), problem.ranks, cost.messages, cost.volume, cost.reduced,
-           cost.depth, tally.rank_order ? "sums in rank order" : "sums in an order of its own");
+           cost.depth, order_text(&tally, problem.coll));
     print_total(&tally);
     return tally.faults == 0 && fflush(stdout) == 0 ? 0 : 1;
 }
@@ -182,7 +197,7 @@ static bool prove_pair(struct tally *tally, const struct hoop_algo *algo, enum h
 
     tally->rank_order = true;
     for (int ranks = 1; ranks <= most; ranks++)
-        for (int in_place = 0; in_place <= (coll != HOOP_BARRIER); in_place++)
+        for (int in_place = 0; in_place <= last_place(coll); in_place++)
             for (int channels = 1; channels <= (ranks <= CHANNELS_UP_TO ? CHANNELS_MOST : 1); channels++) {
                 const struct hoop_problem problem = {
                     .coll = coll, .ranks = ranks, .in_place = in_place != 0, .channels = channels};
@@ -198,7 +213,7 @@ static bool prove_pair(struct tally *tally, const struct hoop_algo *algo, enum h
     if (least > 0)
         printf("%-8s %-14s %d-%d ranks  %8llu plans  %10llu steps  %s%s\n", algo->name, hoop_coll_name(coll), least,
                most, (unsigned long long)(tally->plans - before.plans),
-               (unsigned long long)(tally->steps - before.steps), tally->rank_order ? "in rank order" : "own order",
+               (unsigned long long)(tally->steps - before.steps), order_text(tally, coll),
                tally->faults > before.faults ? "  WRONG" : "");
     fflush(stdout);
     return true;
