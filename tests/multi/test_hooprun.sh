@@ -7,6 +7,7 @@ set -u -m # -m: jobs in the background do not ignore SIGINT
 
 run=$HOOP_BUILD/tools/run/hooprun
 unset "${!HOOP_@}" # the defaults are tested
+[ -x "$run" ] || { echo "$run is missing: make all"; exit 1; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 out=$work/out err=$work/err
