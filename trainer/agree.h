@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* What all ranks must have in common, and how they find out that they have not.
  *
- * Before step 1 every rank writes what it is about to train as lines "key=value"; all lines are exchanged and compared, so that every
- * rank reaches the same verdict and names the first line that differs, with both values. A rank that could not get that far (no data, no memory)
- * says so in the first line, and all leave together. Later the parameters' digests are compared the same way. */
+ * Before step 1 every rank writes what it is about to train as lines "key=value"; all lines are exchanged and compared,
+ * so that every rank reaches the same verdict and names the first line that differs, with both values. A rank that
+ * could not get that far (no data, no memory) says so before, and all leave together. Later the parameters'
+ * digests are compared the same way. */
 #ifndef TRAINER_AGREE_H
 #define TRAINER_AGREE_H
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* Gradient buckets: few large all-reduces instead of many small ones, begun while the backward pass still computes.
  *
- * Tensors are taken in backward order (last first) and packed until a bucket reaches its limit; the first limit is small, so that
- * communication begins early. Gradients live inside the buckets, in memory that peers can read in place: nothing is copied. Buckets are sent in
- * index order on every rank, whatever became ready first, since the ranks' calls must match. All gradients carry
- * 1 / global batch already, so the buckets are summed, not averaged. */
+ * Tensors are taken in backward order (last first) and packed until a bucket reaches its limit; the first limit is
+ * small, so that communication begins early. Gradients live inside the buckets, in memory that peers can read in place:
+ * nothing is copied. Buckets are sent in index order on every rank, whatever became ready first, since the ranks' calls
+ * must match. All gradients carry 1 / global batch already, so the buckets are summed, not averaged. */
 #ifndef TRAINER_BUCKET_H
 #define TRAINER_BUCKET_H
 
@@ -33,16 +33,18 @@ struct bucket_set {
     bool overlap;             /* of this pass: send as soon as ready */
 };
 
-/* Decide the buckets: first and next are limits in bytes. Fills buckets, bucket[].first/last/count and of[]; no memory. */
+/* Decide the buckets: first and next are limits in bytes. Fills all but memory, communicator and stream. */
 void bucket_plan(struct bucket_set *set, struct model *model, size_t first, size_t next);
 
 /* Get the buckets' memory and point the tensors' gradients into it. Returns 0 or an exit code. */
 int bucket_make(struct bucket_set *set, struct hoop_comm *comm, hoop_stream *stream);
 
-/* Begin a backward pass. overlap: send each bucket on the stream as soon as it and all before it are ready; else only in bucket_reduce(). */
+/* Begin a backward pass. overlap: send each bucket on the stream as soon as it and all before it are ready; else only
+ * in bucket_reduce(). */
 void bucket_begin(struct bucket_set *set, bool overlap);
 
-/* A tensor's gradient is complete: the callback of model_backward(); context is the set. A tensor that comes twice is an error. */
+/* A tensor's gradient is complete: the callback of model_backward(); context is the set. A tensor that comes twice is
+ * an error. */
 int bucket_ready(void *context, int tensor);
 
 /* End a backward pass: every tensor must have come. Does not wait for the stream. */

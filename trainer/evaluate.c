@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Test accuracy over all ranks: rank r takes test samples r, r + n, …; nothing is padded, and what is exchanged are whole-number sums, so the result
- * does not depend on how many ranks there are. */
+/* Test accuracy over all ranks: rank r takes test samples r, r + n, …; nothing is padded, and what is exchanged are
+ * whole-number sums, so the result does not depend on how many ranks there are. */
 #include "fail.h"
 #include "trainer.h"
 

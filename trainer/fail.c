@@ -25,7 +25,7 @@ int train_fail(enum train_exit code, const char *format, ...)
     va_start(values, format);
     keep(true, format, values);
     va_end(values);
-    return code;
+    return (int)code;
 }
 
 int train_fail_shared(enum train_exit code, const char *format, ...)
@@ -35,7 +35,7 @@ int train_fail_shared(enum train_exit code, const char *format, ...)
     va_start(values, format);
     keep(false, format, values);
     va_end(values);
-    return code;
+    return (int)code;
 }
 
 static enum train_exit code_of(enum hoop_status status)

@@ -2,7 +2,8 @@
 /* Exit codes, and the one error record of the process.
  *
  * The function that first knows what is wrong calls train_fail() and returns its value; callers pass the code on; main
- * prints the text. A verdict that every rank reaches alike is recorded with train_fail_shared() and printed by rank 0 alone. */
+ * prints the text. A verdict that every rank reaches alike is recorded with train_fail_shared() and printed by rank 0
+ * alone. */
 #ifndef TRAINER_FAIL_H
 #define TRAINER_FAIL_H
 

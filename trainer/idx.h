@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* Reader of IDX files, the format of MNIST and its kin, plain or gzip-compressed.
  *
- * A file is: two zero bytes, the element type (0x08: unsigned byte, the only one read here), the number of dimensions, one
- * big-endian 32-bit size for each, then the elements. What the header promises is not believed: memory grows only as bytes arrive, and a file that is
- * too short, too long or beyond a limit is refused with its name and the reason. */
+ * A file is: two zero bytes, the element type (0x08: unsigned byte, the only one read here), the number of dimensions,
+ * one big-endian 32-bit size for each, then the elements. What the header promises is not believed: memory grows only
+ * as bytes arrive, and a file that is too short, too long or beyond a limit is refused with its name and the reason. */
 #ifndef TRAINER_IDX_H
 #define TRAINER_IDX_H
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* The training loop.
  *
- * A step: gather the rank's share of the global batch, forward, send the control word, backward with buckets leaving as they fill, wait
- * for the stream, decide, update. Every decision (stop, give up) is made from values that were reduced over all ranks, and so is made
- * by all of them at the same place; the collective calls of a step are in this file and in bucket.c, in the same order on every rank.
+ * A step: gather the rank's share of the global batch, forward, send the control word, backward with buckets leaving as
+ * they fill, wait for the stream, decide, update. Every decision (stop, give up) is made from values that were reduced
+ * over all ranks, and so is made by all of them at the same place; the collective calls of a step are in this file and
+ * in bucket.c, in the same order on every rank.
  *
- * How much communication is hidden: every MEASURE_EVERY-th step does not overlap; after a barrier it reduces the same buckets with nothing beside, and
- * that time is compared with the time other steps wait after their backward pass. */
+ * How much communication is hidden: every MEASURE_EVERY-th step does not overlap; after a barrier it reduces the same
+ * buckets with nothing beside, and that time is compared with the time other steps wait after their backward pass. */
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>

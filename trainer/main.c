@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* hoop-train: data-parallel training of an image classifier with hoop's collectives. It uses the public library alone. */
+/* hoop-train: data-parallel training of an image classifier, on the public interface of the library alone. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

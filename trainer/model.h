@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* A multi-layer perceptron: inputs - hidden … - classes, softmax with cross entropy at the end.
  *
- * The parameters are a table of named tensors; whoever moves them (broadcast, buckets, optimizer, digests) walks that table and knows nothing of layers.
- * A weight tensor has a row for each input and a column for each output, a bias one row. Gradients live where the owner
- * of the buckets says. Backward calls `ready` for each tensor as soon as its gradient is complete, last layer first. */
+ * The parameters are a table of named tensors; whoever moves them (broadcast, buckets, optimizer, digests) walks that
+ * table and knows nothing of layers. A weight tensor has a row for each input and a column for each output, a bias one
+ * row. Gradients live where the owner of the buckets says. Backward calls `ready` for each tensor as soon as its
+ * gradient is complete, last layer first. */
 #ifndef TRAINER_MODEL_H
 #define TRAINER_MODEL_H
 
@@ -14,9 +15,10 @@ enum { MODEL_LAYERS = 16, MODEL_TENSORS = 2 * MODEL_LAYERS, MODEL_ALIGN = 16 /* 
 
 /* Between layers.
  *
- * ReLU's slope jumps at 0: an input that rounding moves across it changes a gradient visibly, and two runs that differ in the
- * last bit (other numbers of ranks add in another order) drift apart within a hundred steps. The smooth one is ReLU with its
- * corner rounded off by a parabola between -1/2 and 1/2 (Shamir, Lin, Coviello 2020), and such runs stay together. */
+ * ReLU's slope jumps at 0: an input that rounding moves across it changes a gradient visibly, and two runs that differ
+ * in the last bit (other numbers of ranks add in another order) drift apart within a hundred steps. The smooth one is
+ * ReLU with its corner rounded off by a parabola between -1/2 and 1/2 (Shamir, Lin, Coviello 2020), and such runs stay
+ * together. */
 enum activation { ACTIVATION_RELU, ACTIVATION_SMOOTH };
 
 struct tensor {
@@ -62,7 +64,8 @@ void model_forward(struct model *model, const float *inputs, size_t rows);
 double model_loss(const struct model *model, const uint8_t *labels, size_t rows, int64_t *right);
 
 /* After forward: gradients of (scale × sum of losses). rows may be 0: then all gradients are 0.
- * ready(context, tensor) is called once for every tensor, last first; a result that is not 0 ends the pass and is returned. */
+ * ready(context, tensor) is called once for every tensor, last first; a result that is not 0 ends the pass and is
+ * returned. */
 int model_backward(struct model *model, const float *inputs, const uint8_t *labels, size_t rows, float scale,
                    int (*ready)(void *context, int tensor), void *context);
 

@@ -26,7 +26,8 @@ void optimizer_step(struct optimizer *optimizer, struct model *model, double rat
 
 void optimizer_free(struct optimizer *optimizer);
 
-/* The rate of a step, 0 … steps - 1: rises in equal parts over the first `warmup` steps, then follows the schedule down to 0. */
+/* The rate of a step, 0 … steps - 1: rises in equal parts over the first `warmup` steps, then follows the schedule
+ * down to 0. */
 double schedule_rate(enum schedule schedule, double rate, size_t step, size_t warmup, size_t steps);
 
 /* The Euclidean norm of all gradients; not finite if any of them is not. */

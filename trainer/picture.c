@@ -178,7 +178,7 @@ static void draw_steps(const struct picture *picture, const struct panel *panel,
     }
 }
 
-/* One legend entry: a line in the curve's style, a dot for test values, and the words. Returns where the next begins. */
+/* One legend entry: a line in the curve's style, maybe a dot, and the words. Returns where the next begins. */
 static double draw_legend(FILE *file, double x, double y, const char *style, int dot, const char *text)
 {
     fprintf(file, "<path d=\"M%.1f %.1fh26\" %s/>\n", x, y - 4, style);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* Random numbers by position: a pure function of (seed, stream, epoch, index).
  *
- * Nothing has a state, so nothing depends on how many ranks there are, which of them asks, or in which order. The generator is
- * Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011) with its published constants. */
+ * Nothing has a state, so nothing depends on how many ranks there are, which of them asks, or in which order. The
+ * generator is Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011) with its published
+ * constants. */
 #ifndef TRAINER_RANDOM_H
 #define TRAINER_RANDOM_H
 

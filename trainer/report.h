@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* What people and programs see: step lines, progress bar, JSON lines, the summary and the picture. Only rank 0 reports; on other
- * ranks every call does nothing.
+/* What people and programs see: step lines, progress bar, JSON lines, the summary and the picture. Only rank 0 reports;
+ * on other ranks every call does nothing.
  *
  * The text lines keep their form and order of words, so that they can be searched; new words are added at the end. */
 #ifndef TRAINER_REPORT_H

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* Which samples each rank takes, in which order: the semantics of PyTorch's DistributedSampler.
  *
- * Every epoch has one global order of all samples. It is padded with its own first entries until the ranks divide it, and rank
- * r takes positions r, r + n, r + 2n, …, so that all ranks have equally many. A step takes the next `batch` positions of the global order; each
- * rank takes its own among them. So the set of samples of a step does not depend on the number of ranks, and a batch that the
- * ranks do not divide gives some of them one sample less.
+ * Every epoch has one global order of all samples. It is padded with its own first entries until the ranks divide it,
+ * and rank r takes positions r, r + n, r + 2n, …, so that all ranks have equally many. A step takes the next `batch`
+ * positions of the global order; each rank takes its own among them. So the set of samples of a step does not depend on
+ * the number of ranks, and a batch that the ranks do not divide gives some of them one sample less.
  *
  * The global order is "hoop-shuffle-1", frozen: for i = count-1 … 1 swap entries i and j, where j is
  * random_below(seed + epoch, stream RANDOM_SHUFFLE, epoch word 0, index i, bound i + 1), starting from 0, 1, 2, … */

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* Synthetic images: something to learn that needs no package.
  *
- * A class is a sum of three soft discs at fixed places. A sample is its class's pattern, shifted by up to three pixels each way, faded, under
- * noise, and mixed with some of another class's pattern. Whole numbers only, so every machine makes the same bytes. */
+ * A class is a sum of three soft discs at fixed places. A sample is its class's pattern, shifted by up to three pixels
+ * each way, faded, under noise, and mixed with some of another class's pattern. Whole numbers only, so every machine
+ * makes the same bytes. */
 #include <stdlib.h>
 
 #include "dataset.h"

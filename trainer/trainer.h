@@ -15,7 +15,8 @@
 #include "report.h"
 #include "sampler.h"
 
-/* What the ranks tell each other at every step, summed over them. All decisions are made from these sums, so they are the same everywhere. */
+/* What the ranks tell each other at every step, summed over them. All decisions are made from these sums, so they are
+ * the same everywhere. */
 enum control {
     CONTROL_LOSS,      /* sum of the samples' losses */
     CONTROL_RIGHT,     /* samples classified right */
@@ -78,7 +79,8 @@ static inline double seconds_now(void)
  * Returns 0 or an exit code. trainer_free() in both cases. */
 int trainer_setup(struct trainer *trainer, const struct options *options, struct hoop_comm *comm);
 
-/* Train, evaluate and verify, until the steps are done, the target is reached or a signal arrives. Returns 0 or an exit code. */
+/* Train, evaluate and verify, until the steps are done, the target is reached or a signal arrives. Returns 0 or an exit
+ * code. */
 int trainer_loop(struct trainer *trainer);
 
 /* Test with all ranks; the result is in trainer->last and in the report. Collective. Returns 0 or an exit code. */

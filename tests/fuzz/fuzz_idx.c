@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* The IDX reader of the trainer: any bytes, plain or compressed, as a file. What is taken has sizes within the limits, and
- * exactly the elements they promise; what is refused has a reason and leaves no memory. */
+/* The IDX reader of the trainer: any bytes, plain or compressed, as a file. What is taken has sizes within the limits,
+ * and exactly the elements they promise; what is refused has a reason and leaves no memory. */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>

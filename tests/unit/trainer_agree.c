@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Agreement: the first line that differs is named with both values, whatever the length; digests see every parameter. */
+/* Agreement: the first line that differs is named with both values, whatever the length; digests see every parameter.
+ */
 #include "trainer/agree.h"
 
 #include <stdio.h>

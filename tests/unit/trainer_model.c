@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* The model against a plain double-precision network: loss and accuracy, and gradients by finite differences of that network. */
+/* The model against a plain double-precision network: loss and accuracy, and gradients by finite differences of that
+ * network. */
 #include "trainer/model.h"
 
 #include <math.h>

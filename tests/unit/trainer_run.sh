@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# hoop-train as a user runs it: the same curve on 1, 2, 3 and 4 ranks, results that a program can read, and every exit code.
+# hoop-train as a user runs it: the same curve on 1, 2, 3 and 4 ranks, results that a program can read, every exit code.
 set -u
 train=$HOOP_BUILD/trainer/hoop-train run=$HOOP_BUILD/tools/run/hooprun
 unset HOOP_BUILD HOOP_SOURCE # no settings of the library
@@ -35,7 +35,8 @@ losses() {
 }
 
 for n in 1 2 3 4; do
-    want 0 'test accuracy  0\.[0-9]* ([0-9]* of 2000)' "$run" -n $n "$train" "${small[@]}" --steps 300 --verify-every 50 --out ranks$n
+    want 0 'test accuracy  0\.[0-9]* ([0-9]* of 2000)' \
+        "$run" -n $n "$train" "${small[@]}" --steps 300 --verify-every 50 --out ranks$n
     [ "$(losses ranks$n | wc -l)" -eq 300 ] || broken "$n ranks: not 300 steps in log.jsonl"
     [ "$(grep -c '"event":"verify"' ranks$n/log.jsonl)" -eq 7 ] || broken "$n ranks: not 7 checks of the parameters"
     head -c 4 ranks$n/curves.svg | grep -q '<svg' || broken "$n ranks: no picture"
@@ -46,7 +47,8 @@ for n in 2 3 4; do
         END { printf "%d ranks: the loss differs from 1 rank by %.1e at most\n", n, worst; exit worst >= 1e-5 }' ||
         broken "$n ranks do not follow the curve of 1 rank"
 done
-awk -F'"test_accuracy":' '/"summary"/ { split($2, part, ","); if (part[1] < 0.8) exit 1 }' ranks2/log.jsonl || broken "nothing was learnt"
+awk -F'"test_accuracy":' '/"summary"/ { split($2, part, ","); if (part[1] < 0.8) exit 1 }' ranks2/log.jsonl ||
+    broken "nothing was learnt"
 
 # An odd batch that the ranks do not divide, and more ranks than samples in a step.
 want 0 'all steps done' "$run" -n 3 "$train" "${small[@]}" --steps 20 --global-batch 100
@@ -68,8 +70,10 @@ want 3 'not 0.9999 as --target-accuracy asks' "$run" -n 2 "$train" "${small[@]}"
 # shellcheck disable=SC2016 # expanded by the inner shell
 as_rank_1='more=(); [ "$HOOP_RANK" = 1 ] && more=("$1"); shift; exec "$@" "${more[@]}"'
 want 4 'rank 0 has "seed=1", rank 1 has "seed=2"' "$run" -n 2 bash -c "$as_rank_1" - --seed=2 "$train" "${small[@]}"
-want 4 'rank 0 has "batch=128", rank 2 has\|rank 1 has "batch=64"' "$run" -n 3 bash -c "$as_rank_1" - --global-batch=64 "$train" "${small[@]}"
-want 2 'rank 1 could not begin' "$run" -n 2 bash -c "$as_rank_1" - "--data=idx:$scratch/none" "$train" "${small[@]}"
+want 4 'rank 0 has "batch=128", rank 1 has "batch=64"' \
+    "$run" -n 3 bash -c "$as_rank_1" - --global-batch=64 "$train" "${small[@]}"
+want 2 'rank 1 could not begin' \
+    "$run" -n 2 bash -c "$as_rank_1" - "--data=idx:$scratch/none" "$train" "${small[@]}"
 
 # A rank that is killed while it trains: the others name it.
 "$run" -n 3 "$train" "${small[@]}" --epochs 100000 --log-every 1 --out "$scratch/victim" >out 2>&1 &
@@ -83,7 +87,8 @@ kill -9 "$victim"
 wait $launcher
 code=$?
 [ $code -eq 137 ] || broken "a rank killed by SIGKILL: exit $code, not 137"
-[ "$(grep -c 'hoop-train: rank [0-9].*rank [0-9]' out)" -ge 2 ] || { broken "the survivors do not name the dead rank:"; grep -v ' step ' out; }
+[ "$(grep -c 'hoop-train: rank [0-9].*rank [0-9]' out)" -ge 2 ] ||
+    { broken "the survivors do not name the dead rank:"; grep -v ' step ' out; }
 
 # SIGTERM to the launcher stops all ranks after a step, with a summary.
 "$run" -n 2 "$train" "${small[@]}" --epochs 100000 --log-every 1 >out 2>&1 &

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* The sampler: every sample once up to the padding, the same global order for any number of ranks, orders that are frozen. */
+/* The sampler: every sample once up to the padding, the same global order for any number of ranks, orders that are
+ * frozen. */
 #include "trainer/sampler.h"
 
 #include <string.h>
