@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Unique ids: any text either is refused or is exactly what its id prints as; any id survives the way through its text. */
+/* Unique ids: any text either is refused or is exactly what its id prints as; any id survives the way through its
+ * text. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* The rendezvous: ranks are threads, or raw clients that speak its messages badly on purpose. Every test ends with as many
- * open descriptors as it began with. Times are caps against hanging, or deadlines that are meant to pass. */
+/* The rendezvous: ranks are threads, or raw clients that speak its messages badly on purpose. Every test ends with
+ * as many open descriptors as it began with. Times are caps against hanging, or deadlines that are meant to pass. */
 #include <check.h>
 #include <dirent.h>
 #include <pthread.h>

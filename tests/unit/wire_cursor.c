@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* The cursor at every cut: a getter that has one byte too few fails, moves nothing and yields zero; so does all after it. */
+/* The cursor at every cut: a getter that has one byte too few fails, moves nothing and yields zero; so does all
+ * after it. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
