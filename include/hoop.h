@@ -39,17 +39,17 @@ extern "C" {
  * and hoop_stream_query. */
 enum hoop_status {
     HOOP_OK = 0,
-    HOOP_AGAIN = 1,             /* nothing happened yet; call again */
-    HOOP_ERR_ARG = -1,          /* an argument is wrong; the call had no effect */
-    HOOP_ERR_MISMATCH = -2,     /* ranks made different calls; the communicator is dead */
-    HOOP_ERR_PEER = -3,         /* another rank died or left; the communicator is dead */
-    HOOP_ERR_TIMEOUT = -4,      /* a deadline passed; the communicator is dead */
-    HOOP_ERR_ABORTED = -5,      /* hoop_comm_abort was called on some rank */
-    HOOP_ERR_MEMORY = -6,       /* no memory, or a limit of the machine was reached */
-    HOOP_ERR_SYSTEM = -7,       /* a system call failed */
-    HOOP_ERR_SETUP = -8,        /* the launcher's environment or the rendezvous is wrong */
-    HOOP_ERR_UNSUPPORTED = -9,  /* this build or machine cannot do it */
-    HOOP_ERR_INTERNAL = -10     /* a bug in the library */
+    HOOP_AGAIN = 1,            /* nothing happened yet; call again */
+    HOOP_ERR_ARG = -1,         /* an argument is wrong; the call had no effect */
+    HOOP_ERR_MISMATCH = -2,    /* ranks made different calls; the communicator is dead */
+    HOOP_ERR_PEER = -3,        /* another rank died or left; the communicator is dead */
+    HOOP_ERR_TIMEOUT = -4,     /* a deadline passed; the communicator is dead */
+    HOOP_ERR_ABORTED = -5,     /* hoop_comm_abort was called on some rank */
+    HOOP_ERR_MEMORY = -6,      /* no memory, or a limit of the machine was reached */
+    HOOP_ERR_SYSTEM = -7,      /* a system call failed */
+    HOOP_ERR_SETUP = -8,       /* the launcher's environment or the rendezvous is wrong */
+    HOOP_ERR_UNSUPPORTED = -9, /* this build or machine cannot do it */
+    HOOP_ERR_INTERNAL = -10    /* a bug in the library */
 };
 
 /* Element types; the list with sizes and names is lib/dtype/types.def. */
@@ -119,7 +119,8 @@ HOOP_API enum hoop_status hoop_unique_id_print(const struct hoop_unique_id *id, 
  * Errors: HOOP_ERR_ARG, HOOP_ERR_SETUP (refused: duplicate rank, other size, version, settings or secret, id
  * used), HOOP_ERR_TIMEOUT (names the missing ranks), HOOP_ERR_PEER, HOOP_ERR_MEMORY, HOOP_ERR_SYSTEM. All
  * ranks get the same verdict. */
-HOOP_API enum hoop_status hoop_comm_init_rank(struct hoop_comm **comm, int ranks, const struct hoop_unique_id *id, int rank);
+HOOP_API enum hoop_status hoop_comm_init_rank(struct hoop_comm **comm, int ranks, const struct hoop_unique_id *id,
+                                              int rank);
 
 /* Join as the launcher's environment says: hooprun's HOOP_RANK, HOOP_SIZE, HOOP_ID; other launchers are
  * recognised by lib/boot/launchers.def. With none of them the process is rank 0 of 1.
@@ -176,8 +177,8 @@ HOOP_API int hoop_comm_size(const struct hoop_comm *comm);
  * Memory: buffers of hoop_mem_alloc are read by peers in place, others through a copy.
  * Errors: HOOP_ERR_ARG (nothing happened), HOOP_ERR_MISMATCH, HOOP_ERR_PEER (hoop_last_error names the rank),
  * HOOP_ERR_TIMEOUT, HOOP_ERR_ABORTED, HOOP_ERR_MEMORY. */
-HOOP_API enum hoop_status hoop_all_reduce(const void *send, void *recv, size_t count, enum hoop_type type, enum hoop_op op,
-                                          struct hoop_comm *comm, hoop_stream *stream);
+HOOP_API enum hoop_status hoop_all_reduce(const void *send, void *recv, size_t count, enum hoop_type type,
+                                          enum hoop_op op, struct hoop_comm *comm, hoop_stream *stream);
 
 /* Reduce: as all-reduce, but only rank root receives the result.
  *
@@ -251,12 +252,12 @@ HOOP_API enum hoop_status hoop_stream_query(hoop_stream *stream);
 
 /* Figures of a communicator since it was made. Set size to sizeof(struct hoop_stats) before the call. */
 struct hoop_stats {
-    size_t size;             /* of this struct, for later growth */
-    uint64_t calls;          /* collectives finished */
-    uint64_t bytes;          /* bytes of their vectors */
-    uint64_t plans_built;    /* plan cache misses */
-    uint64_t sleeps;         /* times a wait went to sleep in the kernel */
-    char last_plan[64];      /* algorithm and shape of the last call, such as "ring/shm/1ch/4sl" */
+    size_t size;          /* of this struct, for later growth */
+    uint64_t calls;       /* collectives finished */
+    uint64_t bytes;       /* bytes of their vectors */
+    uint64_t plans_built; /* plan cache misses */
+    uint64_t sleeps;      /* times a wait went to sleep in the kernel */
+    char last_plan[64];   /* algorithm and shape of the last call, such as "ring/shm/1ch/4sl" */
 };
 
 /* Read the figures.   Blocking: never.   Threads: as a collective.   Errors: HOOP_ERR_ARG. */
