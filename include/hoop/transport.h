@@ -51,19 +51,19 @@ struct hoop_link {
     const struct hoop_transport *transport;
     struct hoop_domain *domain;
     int peer, lane;
-    size_t frame;              /* most bytes of one frame */
-    enum hoop_status status;   /* HOOP_OK, or why the link is dead (set once, before the operations complete) */
-    uint64_t sent, sent_done;  /* sends accepted, complete */
+    size_t frame;             /* most bytes of one frame */
+    enum hoop_status status;  /* HOOP_OK, or why the link is dead (set once, before the operations complete) */
+    uint64_t sent, sent_done; /* sends accepted, complete */
     uint64_t received, received_done;
 };
 
 /* What open gets. */
 struct hoop_domain_setup {
     int rank, ranks;
-    int lanes;              /* lanes 0 … lanes - 1 may be connected */
-    size_t frame;           /* most bytes of one frame */
-    int slots;              /* frames that may be under way per link and direction, 2 or more */
-    void *context;          /* the transport's own: shm: struct hoop_board *, sim: struct hoop_sim *; self: NULL */
+    int lanes;     /* lanes 0 … lanes - 1 may be connected */
+    size_t frame;  /* most bytes of one frame */
+    int slots;     /* frames that may be under way per link and direction, 2 or more */
+    void *context; /* the transport's own: shm: struct hoop_board *, sim: struct hoop_sim *; self: NULL */
 };
 
 struct hoop_transport_cost {
@@ -73,7 +73,7 @@ struct hoop_transport_cost {
 };
 
 struct hoop_transport {
-    size_t size;       /* of this struct */
+    size_t size; /* of this struct */
     const char *name;
 
     /* Does this machine have what the transport needs?
