@@ -177,6 +177,35 @@ START_TEST(two_processes)
 }
 END_TEST
 
+/* ---- a peer that lies ---- */
+
+/* What a peer claims to lend must lie in its own heap, to the byte. */
+START_TEST(lends_what_is_not_its_own)
+{
+    struct hoop_ring_producer liar;
+    struct ends ends;
+
+    if (fixtures[_i].transport != &hoop_transport_shm)
+        return;
+    for (int k = 0; k < 6; k++) {
+        ends_open(&ends, &fixtures[_i], SLOTS, FRAME, 1);
+        struct hoop_board *board = ends.context[0];
+        const uint64_t heap = hoop_board_heap_offset(board, 0), end = heap + board->shape.heap;
+        const uint64_t offsets[] = {heap, end - FRAME, heap - 1, end - FRAME + 1, 0, UINT64_MAX - 100};
+        struct hoop_link *link = ends.link[1];
+        const void *shown = NULL;
+
+        hoop_ring_produce(&liar, board->base + hoop_board_ring_offset(board, 1, 0, 0), SLOTS, FRAME);
+        hoop_ring_head(&liar)->offset = offsets[k];
+        hoop_ring_publish(&liar, HOOP_FRAME_DIRECT, FRAME, TAG);
+        ck_assert_int_eq(link->transport->peek(link, FRAME, TAG, &shown), k < 2 ? HOOP_OK : HOOP_ERR_INTERNAL);
+        const struct hoop_board *own = ends.context[1];
+        ck_assert_ptr_eq(shown, k < 2 ? own->base + offsets[k] : NULL);
+        ends_close(&ends);
+    }
+}
+END_TEST
+
 /* ---- scribbling ---- */
 
 /* Overwrite a piece of one of the two rings; most of them in the headers and counters, half of them nearly right. */
@@ -295,9 +324,10 @@ void add_apart(Suite *suite)
 {
     TCase *tests = tcase_create("apart");
 
-    tcase_set_timeout(tests, 120);
+    tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, two_threads, 0, fixture_count);
     tcase_add_loop_test(tests, two_processes, 0, fixture_count);
+    tcase_add_loop_test(tests, lends_what_is_not_its_own, 0, fixture_count);
     tcase_add_loop_test(tests, scribbled_rings, 0, fixture_count);
     tcase_add_loop_test(tests, scribbling_process, 0, fixture_count);
     suite_add_tcase(suite, tests);

@@ -472,7 +472,7 @@ void add_ending(Suite *suite)
 {
     TCase *tests = tcase_create("ending");
 
-    tcase_set_timeout(tests, 120);
+    tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, wrong_size, 0, fixture_count);
     tcase_add_loop_test(tests, wrong_tag, 0, fixture_count);
     tcase_add_loop_test(tests, peer_leaves, 0, fixture_count);

@@ -312,7 +312,7 @@ void add_moving(Suite *suite)
 {
     TCase *tests = tcase_create("moving");
 
-    tcase_set_timeout(tests, 120);
+    tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, contents, 0, fixture_count);
     tcase_add_loop_test(tests, credit_and_order, 0, fixture_count);
     tcase_add_loop_test(tests, expected_frames, 0, fixture_count);

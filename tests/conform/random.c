@@ -216,7 +216,7 @@ void add_random(Suite *suite)
 {
     TCase *tests = tcase_create("random");
 
-    tcase_set_timeout(tests, 120);
+    tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, random_operations, 0, fixture_count);
     suite_add_tcase(suite, tests);
 }
