@@ -390,9 +390,14 @@ static void report_deadlock(struct proof *proof, uint32_t number)
     size_t used = 0;
     uint32_t first;
 
-    for (uint32_t i = 0; i < threads; i++) /* after that many hops it is in the circle, or at its end */
-        if (!finished(proof, &proof->thread[number]))
-            number = waits_on(proof, &proof->thread[number]);
+    /* After that many hops it is in the circle, or before one that has ended. */
+    for (uint32_t i = 0; i < threads; i++) {
+        const uint32_t other = waits_on(proof, &proof->thread[number]);
+
+        if (finished(proof, &proof->thread[other]))
+            break;
+        number = other;
+    }
     first = number;
     do {
         const struct thread *thread = &proof->thread[number];
