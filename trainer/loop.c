@@ -6,8 +6,9 @@
  * over all ranks, and so is made by all of them at the same place; the collective calls of a step are in this file and
  * in bucket.c, in the same order on every rank.
  *
- * How much communication is hidden: every MEASURE_EVERY-th step does not overlap; after a barrier it reduces the same
- * buckets with nothing beside, and that time is compared with the time other steps wait after their backward pass. */
+ * How much communication is hidden: every MEASURE_EVERY-th step does not overlap; after a barrier it reduces the buckets
+ * with nothing beside. That gives the time of the communication alone, and how long such a step waits after its
+ * backward pass, for late ranks too. What an overlapped step waits less is what was hidden. */
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -110,8 +111,7 @@ static int backward(struct trainer *trainer, size_t count, double scale, struct 
     if (code == TRAIN_OK)
         code = measured ? measure(trainer) : bucket_reduce(&trainer->buckets);
     figures->exposed = seconds_now() - from;
-    if (!measured)
-        keep_time(&trainer->exposed, figures->exposed);
+    keep_time(measured ? &trainer->serial : &trainer->exposed, figures->exposed);
     if (trainer->communication.count > 0)
         figures->communication = trainer->communication.value[(trainer->communication.count - 1) % TRAINER_TIMES];
     return code;
@@ -271,6 +271,7 @@ void trainer_summary(const struct trainer *trainer, struct summary *summary, int
                                 .samples_per_second = (double)trainer->samples_done / fmax(training, 1e-9),
                                 .communication = median(&trainer->communication),
                                 .exposed = median(&trainer->exposed),
+                                .serial = median(&trainer->serial),
                                 .parameters = trainer->parameters,
                                 .checks = trainer->checks,
                                 .plan = trainer->plan,

@@ -9,7 +9,7 @@
 
 #include "fail.h"
 
-enum { WIDTH = 900, HEIGHT = 640, LEFT = 80, RIGHT = 870, TICKS = 24 };
+enum { WIDTH = 900, HEIGHT = 640, LEFT = 80, RIGHT = 870, TICKS = 24, SMOOTH = 8 };
 
 #define TRAIN_COLOUR  "#2a6fb0"
 #define SINGLE_COLOUR "#b9d3ea"
@@ -68,23 +68,28 @@ static double bin_step(const struct picture *picture, int i)
     return (i + 0.5) * (double)picture->steps / PICTURE_BINS;
 }
 
-/* A line through the bins' means (weight 1), or through their running mean (weight below 1). */
-static void draw_curve(const struct picture *picture, const struct panel *panel, int loss, double weight,
-                       const char *style)
+/* The mean of the steps in bins i - reach to i + reach, of loss or accuracy. */
+static double mean_around(const struct picture *picture, int i, int reach, int loss)
 {
-    double mean = 0;
-    int drawn = 0;
+    double sum = 0, count = 0;
 
-    fprintf(panel->file, "<polyline fill=\"none\" stroke-linejoin=\"round\" %s points=\"", style);
-    for (int i = 0; i < PICTURE_BINS; i++) {
-        const struct picture_bin *bin = &picture->bin[i];
-
-        if (bin->count == 0)
-            continue;
-        const double value = (loss ? bin->loss : bin->accuracy) / (double)bin->count;
-        mean = drawn++ ? mean + weight * (value - mean) : value;
-        fprintf(panel->file, "%.1f,%.1f ", across(panel, bin_step(picture, i)), down(panel, mean));
+    if (reach > i) /* as many on both sides, so that the steep beginning is not bent */
+        reach = i;
+    for (int k = i - reach; k <= i + reach && k < PICTURE_BINS; k++) {
+        sum += loss ? picture->bin[k].loss : picture->bin[k].accuracy;
+        count += (double)picture->bin[k].count;
     }
+    return sum / count;
+}
+
+/* A line through the bins' means, each over 2 × reach + 1 bins. */
+static void draw_curve(const struct picture *picture, const struct panel *panel, int loss, int reach, const char *style)
+{
+    fprintf(panel->file, "<polyline fill=\"none\" stroke-linejoin=\"round\" %s points=\"", style);
+    for (int i = 0; i < PICTURE_BINS; i++)
+        if (picture->bin[i].count > 0)
+            fprintf(panel->file, "%.1f,%.1f ", across(panel, bin_step(picture, i)),
+                    down(panel, mean_around(picture, i, reach, loss)));
     fputs("\"/>\n", panel->file);
 }
 
@@ -228,12 +233,12 @@ static void draw_loss(const struct picture *picture, struct panel panel)
     panel.logarithmic = 1;
     draw_logarithmic_levels(&panel);
     draw_steps(picture, &panel, 0);
-    draw_curve(picture, &panel, 1, 1, "stroke=\"" SINGLE_COLOUR "\" stroke-width=\"1.5\"");
-    draw_curve(picture, &panel, 1, 0.12, "stroke=\"" TRAIN_COLOUR "\" stroke-width=\"2.5\"");
+    draw_curve(picture, &panel, 1, 0, "stroke=\"" SINGLE_COLOUR "\" stroke-width=\"1.5\"");
+    draw_curve(picture, &panel, 1, SMOOTH, "stroke=\"" TRAIN_COLOUR "\" stroke-width=\"2.5\"");
     draw_tests(picture, &panel, 1);
     draw_text(panel.file, 22, (panel.top + panel.bottom) / 2, "text-anchor=\"middle\" transform=\"rotate(-90 22 185)\"",
               "loss (log scale)");
-    draw_legends(panel.file, panel.top - 10, "training loss of the batches", "its running mean", "test loss");
+    draw_legends(panel.file, panel.top - 10, "training loss of the batches", "smoothed", "test loss");
 }
 
 /* The lower end is chosen so that the test values fill the panel; the first steps may begin below it. */
@@ -248,18 +253,18 @@ static void draw_accuracy(const struct picture *picture, struct panel panel)
     panel.high = 1;
     draw_percent_levels(&panel);
     draw_steps(picture, &panel, 1);
-    draw_curve(picture, &panel, 0, 1, "stroke=\"" SINGLE_COLOUR "\" stroke-width=\"1.5\"");
-    draw_curve(picture, &panel, 0, 0.12, "stroke=\"" TRAIN_COLOUR "\" stroke-width=\"2.5\"");
+    draw_curve(picture, &panel, 0, 0, "stroke=\"" SINGLE_COLOUR "\" stroke-width=\"1.5\"");
+    draw_curve(picture, &panel, 0, SMOOTH, "stroke=\"" TRAIN_COLOUR "\" stroke-width=\"2.5\"");
     draw_tests(picture, &panel, 0);
     draw_text(panel.file, 22, (panel.top + panel.bottom) / 2, "text-anchor=\"middle\" transform=\"rotate(-90 22 455)\"",
               "accuracy");
     draw_text(panel.file, (LEFT + RIGHT) / 2, panel.bottom + 40, "text-anchor=\"middle\"",
               "step (dashed: end of an epoch)");
-    snprintf(label, sizeof label, "test accuracy%s", "");
+    snprintf(label, sizeof label, "test accuracy");
     if (picture->tests)
         snprintf(label, sizeof label, "test accuracy, at the end %.2f %%",
                  picture->test[picture->tests - 1].accuracy * 100);
-    draw_legends(panel.file, panel.top - 10, "training accuracy of the batches", "its running mean", label);
+    draw_legends(panel.file, panel.top - 10, "training accuracy of the batches", "smoothed", label);
 }
 
 int picture_write(const struct picture *picture, const char *path)

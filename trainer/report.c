@@ -213,7 +213,7 @@ void report_verified(struct report *report, size_t step, uint64_t parameters)
 /* Part of the communication time that the backward pass hides, 0 … 1. */
 static double hidden_part(const struct summary *s)
 {
-    return s->communication > 0 ? fmax(0, 1 - s->exposed / s->communication) : 0;
+    return s->communication > 0 ? fmin(1, fmax(0, (s->serial - s->exposed) / s->communication)) : 0;
 }
 
 static void write_summary(FILE *out, const struct report *report, const struct summary *s, const char *picture)
@@ -223,12 +223,11 @@ static void write_summary(FILE *out, const struct report *report, const struct s
     fprintf(out,
             ",\"step\":%zu,\"test_accuracy\":%s,\"right\":%" PRId64 ",\"count\":%" PRId64
             ",\"ranks\":%d,\"seconds\":%.3f,"
-            "\"training_seconds\":%.3f,\"samples_per_second\":%.1f,\"comm_ms\":%.4f,\"exposed_ms\":%.4f,\"comm_"
-            "hidden\":%.4f,"
-            "\"digest\":\"%016" PRIx64 "\",\"checks\":%zu,\"plan\":",
+            "\"training_seconds\":%.3f,\"samples_per_second\":%.1f,\"comm_ms\":%.4f,\"exposed_ms\":%.4f,"
+            "\"serial_ms\":%.4f,\"comm_hidden\":%.4f,\"digest\":\"%016" PRIx64 "\",\"checks\":%zu,\"plan\":",
             s->step, s->last.count ? number(s->last.accuracy) : "null", s->last.right, s->last.count, report->ranks,
             s->seconds, s->training_seconds, s->samples_per_second, s->communication * 1e3, s->exposed * 1e3,
-            hidden_part(s), s->parameters, s->checks);
+            s->serial * 1e3, hidden_part(s), s->parameters, s->checks);
     hoop_json_string(out, s->plan);
     fputs(",\"picture\":", out);
     hoop_json_string(out, picture);
@@ -247,8 +246,10 @@ static void print_summary(struct report *report, const struct summary *s, const 
                s->training_seconds, s->samples_per_second, report->ranks, report->ranks == 1 ? "" : "s");
     if (report->ranks > 1 && s->communication > 0)
         print_text(report,
-                   "communication  %.0f %% hidden: a step's all-reduces take %.2f ms, the step waits %.2f ms; %s\n",
-                   hidden_part(s) * 100, s->communication * 1e3, s->exposed * 1e3, s->plan);
+                   "communication  %.0f %% hidden: the all-reduces of a step take %.2f ms; it waits %.2f ms, without "
+                   "overlap %.2f "
+                   "ms; %s\n",
+                   hidden_part(s) * 100, s->communication * 1e3, s->exposed * 1e3, s->serial * 1e3, s->plan);
     print_text(report, "parameters     digest %016" PRIx64 ", equal on all ranks at %zu checks\n", s->parameters,
                s->checks);
     print_text(report, "picture        %s\n", picture);

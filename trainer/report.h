@@ -39,11 +39,12 @@ struct summary {
     size_t step; /* done */
     struct evaluation last;
     double seconds, training_seconds, samples_per_second;
-    double communication, exposed; /* medians of a step; communication 0: not measured */
-    uint64_t parameters;           /* digest */
-    size_t checks;                 /* how often the ranks' parameters were compared */
-    const char *plan;              /* of the last bucket's all-reduce */
-    const char *why;               /* "finished", "reached its target accuracy", "stopped by SIGINT", … */
+    double communication;   /* medians: the all-reduces of a step alone; 0: not measured */
+    double exposed, serial; /* what a step waited after its backward pass, with overlap and without */
+    uint64_t parameters;    /* digest */
+    size_t checks;          /* how often the ranks' parameters were compared */
+    const char *plan;       /* of the last bucket's all-reduce */
+    const char *why;        /* "finished", "reached its target accuracy", "stopped by SIGINT", … */
 };
 
 struct report {

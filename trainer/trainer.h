@@ -63,7 +63,9 @@ struct trainer {
     double begun, loop_seconds, evaluation_seconds;
     double window_begun, window_samples, samples_per_second; /* since the last step line */
     uint64_t samples_done;
-    struct times communication, exposed;
+    struct times communication; /* of measured steps: the all-reduces alone */
+    struct times serial;        /* of measured steps: all they waited after the backward pass */
+    struct times exposed;       /* of other steps: the same */
     char plan[64];
 };
 
