@@ -6,9 +6,9 @@
  * over all ranks, and so is made by all of them at the same place; the collective calls of a step are in this file and
  * in bucket.c, in the same order on every rank.
  *
- * How much communication is hidden: every MEASURE_EVERY-th step does not overlap; after a barrier it reduces the buckets
- * with nothing beside. That gives the time of the communication alone, and how long such a step waits after its
- * backward pass, for late ranks too. What an overlapped step waits less is what was hidden. */
+ * How much communication is hidden: every MEASURE_EVERY-th step does not overlap; after a barrier it reduces the
+ * buckets with nothing beside. That gives the time of the communication alone, and how long such a step waits after
+ * its backward pass, for late ranks too. What an overlapped step waits less is what was hidden. */
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>

@@ -75,13 +75,20 @@ want 4 'rank 0 has "batch=128", rank 1 has "batch=64"' \
 want 2 'rank 1 could not begin' \
     "$run" -n 2 bash -c "$as_rank_1" - "--data=idx:$scratch/none" "$train" "${small[@]}"
 
+# begun: wait until the job that writes `out` has done five steps.
+begun() {
+    for ((i = 0; i < 1200; i++)); do
+        grep -qs 'step 5/' out && return
+        sleep 0.05
+    done
+    broken "no step within a minute"
+}
+
 # A rank that is killed while it trains: the others name it.
+rm -f out
 "$run" -n 3 "$train" "${small[@]}" --epochs 100000 --log-every 1 --out "$scratch/victim" >out 2>&1 &
 launcher=$!
-for ((i = 0; i < 600; i++)); do
-    grep -q 'step 5/' out && break
-    sleep 0.05
-done
+begun
 victim=$(pgrep -f "^[^ ]*hoop-train .*$scratch/victim" | tail -n 1)
 kill -9 "$victim"
 wait $launcher
@@ -91,12 +98,10 @@ code=$?
     { broken "the survivors do not name the dead rank:"; grep -v ' step ' out; }
 
 # SIGTERM to the launcher stops all ranks after a step, with a summary.
+rm -f out
 "$run" -n 2 "$train" "${small[@]}" --epochs 100000 --log-every 1 >out 2>&1 &
 launcher=$!
-for ((i = 0; i < 600; i++)); do
-    grep -q 'step 5/' out && break
-    sleep 0.05
-done
+begun
 kill -TERM $launcher
 wait $launcher
 code=$?
