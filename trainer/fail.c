@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static struct {
     char text[2048];
@@ -54,13 +55,22 @@ static enum train_exit code_of(enum hoop_status status)
     }
 }
 
+/* The library's text without the rank it may begin with: main says that already. */
+static const char *without_rank(const char *text, const struct hoop_comm *comm)
+{
+    char own[32];
+    const int length = snprintf(own, sizeof own, "rank %d: ", hoop_comm_rank(comm));
+
+    return strncmp(text, own, (size_t)length) == 0 ? text + length : text;
+}
+
 int train_fail_call(enum hoop_status status, const struct hoop_comm *comm, const char *doing)
 {
     const char *cause = hoop_last_error(comm);
 
     if (!cause[0])
         cause = hoop_last_error(NULL);
-    return train_fail(code_of(status), "%s: %s", doing, cause[0] ? cause : hoop_strerror(status));
+    return train_fail(code_of(status), "%s: %s", doing, cause[0] ? without_rank(cause, comm) : hoop_strerror(status));
 }
 
 const char *train_fail_text(void)
