@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # libFuzzer harnesses: one program a file fuzz_NAME.c, seeds in corpus/NAME. To add one: its program in fuzz_harnesses, four
 # lines, its seeds. Build with configure --enable-fuzz CC=clang; run with tests/fuzz/run, or all at once: make check-fuzz.
-fuzz_harnesses = tests/fuzz/fuzz_cursor tests/fuzz/fuzz_unique_id tests/fuzz/fuzz_hello tests/fuzz/fuzz_settings
+fuzz_harnesses = tests/fuzz/fuzz_cursor tests/fuzz/fuzz_unique_id tests/fuzz/fuzz_hello tests/fuzz/fuzz_settings \
+	tests/fuzz/fuzz_plan
+if TRAINER
+fuzz_harnesses += tests/fuzz/fuzz_idx
+endif
 fuzz_link = $(AM_LDFLAGS) -fsanitize=fuzzer
 
 EXTRA_PROGRAMS = $(fuzz_harnesses)
@@ -21,9 +25,18 @@ tests_fuzz_fuzz_settings_SOURCES = tests/fuzz/fuzz_settings.c
 tests_fuzz_fuzz_settings_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_fuzz_fuzz_settings_LDADD = $(TEST_LIBS)
 tests_fuzz_fuzz_settings_LDFLAGS = $(fuzz_link)
+tests_fuzz_fuzz_plan_SOURCES = tests/fuzz/fuzz_plan.c
+tests_fuzz_fuzz_plan_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_fuzz_fuzz_plan_LDADD = $(TEST_LIBS)
+tests_fuzz_fuzz_plan_LDFLAGS = $(fuzz_link)
+tests_fuzz_fuzz_idx_SOURCES = tests/fuzz/fuzz_idx.c trainer/idx.c trainer/fail.c
+tests_fuzz_fuzz_idx_CPPFLAGS = $(TEST_CPPFLAGS) $(ZLIB_CFLAGS)
+tests_fuzz_fuzz_idx_LDADD = $(TEST_LIBS) $(ZLIB_LIBS)
+tests_fuzz_fuzz_idx_LDFLAGS = $(fuzz_link)
 
 .PHONY: fuzz-programs
 fuzz-programs: $(fuzz_harnesses)
 
 EXTRA_DIST += tests/fuzz/run tests/fuzz/corpus/settings/size tests/fuzz/corpus/settings/time tests/fuzz/corpus/settings/word \
-	tests/fuzz/corpus/unique_id/ipv4 tests/fuzz/corpus/unique_id/ipv6
+	tests/fuzz/corpus/unique_id/ipv4 \
+	tests/fuzz/corpus/unique_id/ipv6 tests/fuzz/corpus/plan/ring tests/fuzz/corpus/plan/dbtree tests/fuzz/corpus/plan/recdbl
