@@ -70,7 +70,8 @@ static bool listen_in_folder(int sock, char name[HOOP_UNIX_NAME])
         snprintf(name, HOOP_UNIX_NAME, "%s/hoop-XXXXXX", parents[i]);
         if (mkdtemp(name) == NULL) /* makes it with mode 0700 */
             continue;
-        strcat(name, socket_file);
+        const size_t used = strlen(name);
+        snprintf(name + used, HOOP_UNIX_NAME - used, "%s", socket_file);
         if (listen_on(sock, name))
             return true;
         const int error = errno;

@@ -116,7 +116,7 @@ END_TEST
 START_TEST(kill_with_memory_held)
 {
     const char *gigabytes = getenv("HOOP_TEST_GIGABYTES"); /* for a long run: 8 */
-    const size_t held = (size_t)(gigabytes ? atoi(gigabytes) : 1) << 30;
+    const size_t held = (size_t)(gigabytes ? strtol(gigabytes, NULL, 10) : 1) << 30;
 
     kill_one(2, 1, (struct load){.count = 2, .held = held, .calls = 1 << 30});
 }
