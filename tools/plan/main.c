@@ -29,6 +29,9 @@ static const struct argp_option argp_options[] = {
 static const char *const commands[] = {"list", "print", "check", "draw"};
 enum command { LIST, PRINT, CHECK, DRAW, COMMANDS };
 
+/* The words that the library knows, parted by blanks. */
+static char algo_names[256], command_words[256];
+
 struct line {
     struct plan_options options;
     int command; /* enum command, or -1: none yet */
@@ -48,13 +51,9 @@ static int read_number(struct argp_state *state, const char *what, const char *t
 static const struct hoop_algo *read_algo(struct argp_state *state, const char *name)
 {
     const struct hoop_algo *algo = hoop_algo_find(name);
-    char names[256] = "";
-    size_t used = 0;
 
-    for (int i = 0; algo == NULL && hoop_algo_get(i) != NULL && used < sizeof names; i++)
-        used += (size_t)snprintf(names + used, sizeof names - used, " %s", hoop_algo_get(i)->name);
     if (algo == NULL)
-        argp_error(state, "%s: no such algorithm; there are%s", name, names);
+        argp_error(state, "%s: no such algorithm; there are %s", name, algo_names);
     return algo;
 }
 
@@ -186,11 +185,7 @@ static const struct hoop_manual_section sections[] = {
 };
 
 static const struct hoop_manual_words words[] = {
-    {"", "list print check draw all_reduce reduce broadcast all_gather reduce_scatter barrier"},
-    {"algo", "flat ring tree dbtree recdbl"},
-    {"rank", "all"},
-    {"output", "@file"},
-    {NULL, NULL},
+    {"", command_words}, {"algo", algo_names}, {"rank", "all"}, {"output", "@file"}, {NULL, NULL},
 };
 
 static const struct hoop_manual manual = {.name = "hoop-plan",
@@ -199,11 +194,30 @@ static const struct hoop_manual manual = {.name = "hoop-plan",
                                           .sections = sections,
                                           .words = words};
 
+static void add_word(char *text, size_t size, const char *word)
+{
+    const size_t used = strlen(text);
+
+    snprintf(text + used, size - used, "%s%s", used > 0 ? " " : "", word);
+}
+
+/* The words of the completion, from the lists that the library has. */
+static void collect_words(void)
+{
+    for (int i = 0; hoop_algo_get(i) != NULL; i++)
+        add_word(algo_names, sizeof algo_names, hoop_algo_get(i)->name);
+    for (int i = 0; i < COMMANDS; i++)
+        add_word(command_words, sizeof command_words, commands[i]);
+    for (int coll = 0; coll < HOOP_COLLS; coll++)
+        add_word(command_words, sizeof command_words, hoop_coll_name((enum hoop_coll)coll));
+}
+
 int main(int argc, char **argv)
 {
     struct line line = {.command = -1,
                         .options = {.coll = -1, .rank = ALL_RANKS, .root = ALL_ROOTS, .channels = 1, .most = 128}};
 
+    collect_words();
     if (hoop_manual_parse(&manual, argc, argv, 0, &line) != 0)
         return 2;
     switch (line.command) {
