@@ -13,7 +13,7 @@
 
 #include "plan_tool.h"
 
-enum { DRAW_RANKS_MOST = 64, MARGIN = 64, HEAD = 92, ROW = 40, COLOURS = 8 };
+enum { DRAW_RANKS_MOST = 64, MARGIN = 64, HEAD = 92, ROW = 40, COLOURS = 8, WIDTH_LEAST = 400 };
 
 static const char *const colours[COLOURS] = {"#1f6fb4", "#d1495b", "#2e8b57", "#b8690f",
                                              "#7b4fa3", "#00838f", "#8a6d3b", "#5c6b7a"};
@@ -251,7 +251,7 @@ static void draw_markers(FILE *file)
 static void draw_head(const struct picture *picture, FILE *file)
 {
     const struct hoop_plan *plan = picture->plan[0];
-    const int width = 2 * MARGIN + picture->ranks * picture->column;
+    const int width = later(WIDTH_LEAST, 2 * MARGIN + picture->ranks * picture->column);
     char root[32] = "";
 
     if (is_rooted(plan->problem.coll))
@@ -271,13 +271,13 @@ static void draw_head(const struct picture *picture, FILE *file)
     draw_markers(file);
     fprintf(file, "</defs>\n<text class=\"title\" x=\"16\" y=\"26\">%s %s, %d ranks%s</text>\n", plan->algo->name,
             hoop_coll_name(plan->problem.coll), picture->ranks, root);
-    fprintf(file,
-            "<text class=\"note\" x=\"16\" y=\"44\">%d messages in %d rows; labels: chunks 0 to %u%s.</text>\n"
-            "<text class=\"note\" x=\"16\" y=\"59\">Full head: added. Open head: stored.</text>\n",
-            picture->arrows, picture->rows, plan->grid - 1,
-            plan->grid > 1    ? ""
-            : plan->lanes > 1 ? "; colours: lane"
-                              : "; colours: sender");
+    fprintf(file, "<text class=\"note\" x=\"16\" y=\"44\">%d message%s in %d row%s; ", picture->arrows,
+            picture->arrows == 1 ? "" : "s", picture->rows, picture->rows == 1 ? "" : "s");
+    if (plan->grid > 1)
+        fprintf(file, "labels: chunks 0 to %u.", plan->grid - 1);
+    else
+        fprintf(file, "one chunk; colours: %s.", plan->lanes > 1 ? "lane" : "sender");
+    fprintf(file, "</text>\n<text class=\"note\" x=\"16\" y=\"59\">Full head: added. Open head: stored.</text>\n");
 }
 
 static bool write_picture(const struct picture *picture, const char *path)
