@@ -265,6 +265,11 @@ static enum hoop_status run_together(const struct hoop_comm_call *call, uint64_t
     hoop_wait_begin(&comm->wait, comm->sequence);
     if (algo == comm->choice.flat && published <= comm->choice.flat_max)
         return run_flat(call, tag);
+    if (comm->sequence > HOOP_RUN_AHEAD) {
+        enum hoop_status status = hoop_flat_await_start(&comm->flat, comm->sequence - HOOP_RUN_AHEAD, &comm->wait);
+        if (status != HOOP_OK)
+            return status;
+    }
     hoop_flat_ring_all(comm->board); /* ranks that run ahead may wait for us to have started */
     return needs_wide(call) ? run_wide(call, algo, tag) : run_and_divide(call, algo, tag);
 }
@@ -275,6 +280,7 @@ static enum hoop_status conclude(struct hoop_comm *comm, enum hoop_status status
     const struct hoop_verdict own = {HOOP_VERDICT_FAILED, comm->rank, comm->rank, (unsigned)comm->sequence};
 
     hoop_wait_moved(&comm->wait);
+    hoop_comm_drop_links(comm); /* whatever is lent to peers is void from here on */
     if (!hoop_verdict_stands(comm->board))
         hoop_verdict_pass(comm->board, own);
     const struct hoop_verdict verdict = hoop_verdict_get(comm->board);
@@ -292,7 +298,8 @@ static enum hoop_status run(const struct hoop_comm_call *call)
         return status;
     const uint64_t tag = publish(call, ++comm->sequence);
     struct hoop_record *record = hoop_record_begin(comm->recorder);
-    *record = (struct hoop_record){.sequence = comm->sequence,
+    *record = (struct hoop_record){.status = HOOP_AGAIN,
+                                   .sequence = comm->sequence,
                                    .count = call->count,
                                    .root = call->root,
                                    .coll = (uint8_t)call->coll,
@@ -303,10 +310,12 @@ static enum hoop_status run(const struct hoop_comm_call *call)
         run_alone(call);
     else
         status = run_together(call, tag, record);
-    comm->stats.calls++;
-    comm->stats.bytes += vector_of(call) * element_of(call);
     record->status = status;
-    return status == HOOP_OK ? HOOP_OK : conclude(comm, status);
+    if (status != HOOP_OK)
+        return conclude(comm, status);
+    comm->stats.calls += !call->closing;
+    comm->stats.bytes += vector_of(call) * element_of(call);
+    return HOOP_OK;
 }
 
 /* ---- order ---- */
@@ -325,14 +334,14 @@ static void wait_for_turn(struct hoop_comm *comm, uint64_t ticket)
 
 static void end_turn(struct hoop_comm *comm, uint64_t ticket)
 {
-    atomic_store(&comm->served, ticket + 1);
-    if (atomic_load(&comm->waiting) == 0)
-        return;
     pthread_mutex_lock(&comm->order);
+    atomic_store(&comm->served, ticket + 1);
     pthread_cond_broadcast(&comm->turn);
     pthread_mutex_unlock(&comm->order);
 }
 
+/* On a stream's thread. Destroy may wait for the end of this turn and free the communicator, so the turn ends under the lock
+ * and nothing is touched afterwards. */
 static enum hoop_status take_turn(void *data)
 {
     const struct hoop_comm_call *call = data;
@@ -345,6 +354,26 @@ static enum hoop_status take_turn(void *data)
     return status;
 }
 
+/* On the caller's thread: no lock unless a stream waits. */
+static enum hoop_status take_turn_now(const struct hoop_comm_call *call)
+{
+    struct hoop_comm *comm = call->comm;
+
+    wait_for_turn(comm, call->ticket);
+    const enum hoop_status status = run(call);
+    atomic_store(&comm->served, call->ticket + 1);
+    if (atomic_load(&comm->waiting) > 0)
+        end_turn(comm, call->ticket);
+    return status;
+}
+
+void hoop_comm_drain(struct hoop_comm *comm)
+{
+    wait_for_turn(comm, comm->issued);
+    pthread_mutex_lock(&comm->order); /* whoever ended the last turn has let go of it */
+    pthread_mutex_unlock(&comm->order);
+}
+
 enum hoop_status hoop_comm_submit(const struct hoop_comm_call *call, hoop_stream *stream)
 {
     struct hoop_comm *comm = call->comm;
@@ -352,7 +381,7 @@ enum hoop_status hoop_comm_submit(const struct hoop_comm_call *call, hoop_stream
 
     if (stream == NULL) {
         ticketed.ticket = comm->issued++;
-        return take_turn(&ticketed);
+        return take_turn_now(&ticketed);
     }
     struct hoop_comm_call *kept = hoop_calloc(1, sizeof *kept);
     if (kept == NULL)

@@ -76,7 +76,7 @@ enum hoop_status hoop_all_reduce(const void *send, void *recv, size_t count, enu
                                                      .type = type,
                                                      .op = op,
                                                      .root = -1,
-                                                     .in_place = send == recv,
+                                                     .in_place = count > 0 && send == recv,
                                                      .count = count,
                                                      .in = send,
                                                      .out = recv},
@@ -140,7 +140,7 @@ enum hoop_status hoop_all_gather(const void *send, void *recv, size_t count, enu
     if (status != HOOP_OK)
         return status;
     const size_t bytes = count * hoop_type_size(type);
-    const bool in_place = send == (unsigned char *)recv + (size_t)comm->rank * bytes;
+    const bool in_place = count > 0 && send == (unsigned char *)recv + (size_t)comm->rank * bytes;
     status = check_buffers(what, send, bytes, recv, bytes * (size_t)comm->ranks, in_place);
     if (status != HOOP_OK)
         return status;
@@ -165,7 +165,7 @@ enum hoop_status hoop_reduce_scatter(const void *send, void *recv, size_t count,
     if (status != HOOP_OK)
         return status;
     const size_t bytes = count * hoop_type_size(type);
-    const bool in_place = recv == (const unsigned char *)send + (size_t)comm->rank * bytes;
+    const bool in_place = count > 0 && recv == (const unsigned char *)send + (size_t)comm->rank * bytes;
     status = check_buffers(what, send, bytes * (size_t)comm->ranks, recv, bytes, in_place);
     if (status != HOOP_OK)
         return status;

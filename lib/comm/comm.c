@@ -3,6 +3,7 @@
 #include "comm/comm.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -61,7 +62,10 @@ static void *join_one(void *argument)
 static enum hoop_status join_all(struct joiner *joiner, const struct hoop_unique_id *id, int ranks)
 {
     const struct joiner *failed = NULL;
+    sigset_t all, old;
 
+    sigfillset(&all); /* signals stay with the program's own threads */
+    pthread_sigmask(SIG_BLOCK, &all, &old);
     for (int rank = 0; rank < ranks; rank++) {
         struct joiner *one = &joiner[rank];
         one->id = id;
@@ -73,6 +77,7 @@ static enum hoop_status join_all(struct joiner *joiner, const struct hoop_unique
             snprintf(one->text, sizeof one->text, "cannot start a thread to join rank %d of %d", rank, ranks);
         }
     }
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
     for (int rank = 0; rank < ranks; rank++) {
         if (joiner[rank].started)
             pthread_join(joiner[rank].thread, NULL);
@@ -122,6 +127,8 @@ enum hoop_status hoop_comm_finalize(struct hoop_comm *comm)
             .comm = comm, .coll = HOOP_BARRIER, .closing = true, .type = HOOP_TYPES, .op = HOOP_OPS, .root = -1},
         NULL);
     comm->finalized = true;
+    if (status == HOOP_OK) /* whoever ends now ends in peace */
+        atomic_store(&hoop_board_card(comm->board, comm->rank)->life, HOOP_LIFE_LEFT);
     return status;
 }
 
@@ -137,6 +144,7 @@ enum hoop_status hoop_comm_destroy(struct hoop_comm *comm)
             "hoop_comm_destroy: this process was forked after the communicator was made; only the parent may use it");
     if (comm->error == HOOP_OK && !comm->finalized)
         status = hoop_comm_finalize(comm);
+    hoop_comm_drain(comm);
     hoop_comm_free(comm);
     return status;
 }
@@ -183,5 +191,7 @@ enum hoop_status hoop_mem_free(struct hoop_comm *comm, void *buffer)
 {
     if (comm == NULL)
         return hoop_fail(HOOP_ERR_ARG, "hoop_mem_free: the communicator is NULL");
+    if (comm->forks != hoop_comm_forks())
+        return hoop_fail(HOOP_ERR_UNSUPPORTED, "hoop_mem_free: this process was forked; the buffer is its parent's");
     return buffer ? hoop_heap_give(comm->heap, buffer) : HOOP_OK;
 }

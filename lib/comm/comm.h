@@ -90,7 +90,7 @@ struct hoop_comm {
 
     /* outcome */
     pthread_mutex_t error_lock;
-    enum hoop_status error; /* the first one */
+    _Atomic int error; /* enum hoop_status, the first one */
     char error_text[HOOP_ERROR_TEXT];
     bool finalized;
     struct hoop_recorder *recorder;
@@ -100,6 +100,9 @@ struct hoop_comm {
 /* Run the call now (stream NULL) or in the stream's order; *call is copied.
  * Errors: those of the public calls. */
 enum hoop_status hoop_comm_submit(const struct hoop_comm_call *call, hoop_stream *stream);
+
+/* Wait until all calls given to streams have ended. They are bounded, as all calls are. */
+void hoop_comm_drain(struct hoop_comm *comm);
 
 /* Is the communicator fit for a call? HOOP_OK, or its first error with its text as the thread's last error. */
 enum hoop_status hoop_comm_usable(struct hoop_comm *comm, const char *what);
@@ -122,6 +125,9 @@ enum hoop_status hoop_scratch_grow(struct hoop_comm *comm, struct hoop_scratch *
 /* Set-up of one rank, all but the calls: board, heap, watch, domain. See init.c. */
 enum hoop_status hoop_comm_make(struct hoop_comm **comm, int ranks, const struct hoop_unique_id *id, int rank);
 void hoop_comm_free(struct hoop_comm *comm);
+
+/* Give up all links: peers can no longer take what was lent to them. Only for a communicator that is dead or done. */
+void hoop_comm_drop_links(struct hoop_comm *comm);
 
 /* How often this process has been forked from another that used hoop. */
 unsigned long hoop_comm_forks(void);

@@ -9,10 +9,10 @@ enum hoop_status hoop_comm_failed(struct hoop_comm *comm, enum hoop_status statu
 {
     pthread_mutex_lock(&comm->error_lock);
     if (comm->error == HOOP_OK) {
-        comm->error = status;
+        comm->error = (int)status;
         snprintf(comm->error_text, sizeof comm->error_text, "rank %d: %s", comm->rank, hoop_error_text());
     }
-    status = comm->error;
+    status = (enum hoop_status)comm->error;
     hoop_fail(status, "%s", comm->error_text);
     pthread_mutex_unlock(&comm->error_lock);
     return status;
@@ -40,7 +40,7 @@ enum hoop_status hoop_comm_usable(struct hoop_comm *comm, const char *what)
             "communicators after the fork.",
             what);
     if (comm->error != HOOP_OK)
-        return hoop_comm_failed(comm, comm->error);
+        return hoop_comm_failed(comm, (enum hoop_status)comm->error);
     if (hoop_verdict_stands(comm->board))
         return hoop_comm_condemned(comm);
     if (comm->finalized)
@@ -64,7 +64,7 @@ enum hoop_status hoop_comm_async_error(const struct hoop_comm *comm)
     struct hoop_comm *own =
         (struct hoop_comm *)(uintptr_t)comm; /* only the error record is filled in, under its lock */
     pthread_mutex_lock(&own->error_lock);
-    const enum hoop_status error = own->error;
+    const enum hoop_status error = (enum hoop_status)own->error;
     pthread_mutex_unlock(&own->error_lock);
     return error != HOOP_OK ? error : hoop_comm_condemned(own);
 }

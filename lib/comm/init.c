@@ -317,19 +317,21 @@ enum hoop_status hoop_comm_make(struct hoop_comm **comm, int ranks, const struct
     return HOOP_OK;
 }
 
-static void free_links(struct hoop_comm *comm)
+void hoop_comm_drop_links(struct hoop_comm *comm)
 {
     if (comm->links == NULL)
         return;
     for (int i = 0; i < comm->ranks * comm->lanes; i++)
-        if (comm->links[i])
+        if (comm->links[i]) {
             comm->links[i]->transport->disconnect(comm->links[i]);
-    hoop_free(comm->links);
+            comm->links[i] = NULL;
+        }
 }
 
 void hoop_comm_free(struct hoop_comm *comm)
 {
-    free_links(comm);
+    hoop_comm_drop_links(comm);
+    hoop_free(comm->links);
     if (comm->domain)
         comm->domain->transport->close(comm->domain);
     hoop_watch_stop(comm->watch);

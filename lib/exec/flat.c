@@ -29,10 +29,8 @@ void hoop_flat_ring_all(const struct hoop_board *board)
     }
 }
 
-/* Have all ranks finished the call that used our slot last? */
-static bool slot_free(struct hoop_flat *flat, uint64_t sequence)
+static bool all_started(struct hoop_flat *flat, uint64_t need)
 {
-    const uint64_t need = sequence > HOOP_FLAT_SLOTS - 1 ? sequence - (HOOP_FLAT_SLOTS - 1) : 0;
     uint64_t floor = UINT64_MAX;
 
     if (flat->floor >= need)
@@ -46,18 +44,29 @@ static bool slot_free(struct hoop_flat *flat, uint64_t sequence)
     return floor >= need;
 }
 
-static enum hoop_status publish(struct hoop_flat *flat, const struct hoop_flat_call *call, struct hoop_wait *wait)
+enum hoop_status hoop_flat_await_start(struct hoop_flat *flat, uint64_t need, struct hoop_wait *wait)
 {
-    struct hoop_flat_slot *slot = hoop_board_flat(flat->board, flat->board->rank, call->sequence);
-
-    if (!slot_free(flat, call->sequence))
-        hoop_flat_ring_all(flat->board); /* they may wait for our `started` as we do for theirs */
-    while (!slot_free(flat, call->sequence)) {
+    if (all_started(flat, need))
+        return HOOP_OK;
+    hoop_flat_ring_all(flat->board); /* they may wait for our `started` as we do for theirs */
+    while (!all_started(flat, need)) {
         enum hoop_status status = hoop_wait_step(wait);
         if (status != HOOP_OK)
             return status;
     }
     hoop_wait_moved(wait);
+    return HOOP_OK;
+}
+
+static enum hoop_status publish(struct hoop_flat *flat, const struct hoop_flat_call *call, struct hoop_wait *wait)
+{
+    struct hoop_flat_slot *slot = hoop_board_flat(flat->board, flat->board->rank, call->sequence);
+    /* the slot was last used HOOP_FLAT_SLOTS calls ago; who has started the call after that one has read it */
+    const uint64_t need = call->sequence > HOOP_FLAT_SLOTS - 1 ? call->sequence - (HOOP_FLAT_SLOTS - 1) : 0;
+
+    enum hoop_status status = hoop_flat_await_start(flat, need, wait);
+    if (status != HOOP_OK)
+        return status;
     slot->tag = call->tag;
     hoop_kernel_copy(slot->data, call->in, hoop_flat_bytes(call, flat->board->shape.ranks));
     atomic_store_explicit(&slot->sequence, call->sequence, memory_order_release);
@@ -86,7 +95,7 @@ static enum hoop_status read_slot(struct hoop_flat *flat, const struct hoop_flat
     return HOOP_OK;
 }
 
-/* Read all ranks' slots; afterwards every rank has started this call. `own` stands in for our own slot. */
+/* Read all ranks' slots, our own too; afterwards every rank is known to have started this call. */
 static enum hoop_status read_all(struct hoop_flat *flat, const struct hoop_flat_call *call, struct hoop_wait *wait)
 {
     for (int rank = 0; rank < flat->board->shape.ranks; rank++) {

@@ -38,6 +38,10 @@ size_t hoop_flat_bytes(const struct hoop_flat_call *call, int ranks);
  * Blocking: until done or a verdict.   Errors: the verdict's; a tag that differs passes the verdict. */
 enum hoop_status hoop_flat_run(struct hoop_flat *flat, const struct hoop_flat_call *call, struct hoop_wait *wait);
 
+/* Wait until every rank has started call `need` or a later one.
+ * Blocking: until then or a verdict.   Errors: the verdict's. */
+enum hoop_status hoop_flat_await_start(struct hoop_flat *flat, uint64_t need, struct hoop_wait *wait);
+
 /* Wake every rank that sleeps: something of ours has been published. */
 void hoop_flat_ring_all(const struct hoop_board *board);
 

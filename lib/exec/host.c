@@ -170,7 +170,7 @@ static enum hoop_status send_piece(struct hoop_exec *exec, struct hoop_link *lin
     enum hoop_status status =
         link->transport->send(link, piece->data, piece->bytes, exec->call.tag, staged ? HOOP_SEND_STAGED : 0);
 
-    if (status == HOOP_OK && link->sent_done < link->sent)
+    if (status == HOOP_OK && !staged && link->sent_done < link->sent)
         return lend(exec, link, piece);
     return status;
 }
@@ -347,8 +347,9 @@ static enum hoop_status run_forward(struct hoop_exec *exec, const struct lane *l
     if (status != HOOP_OK)
         return status;
     compute_forward(exec, step, &to, &from, data, frame);
-    status = out->transport->commit(out, to.bytes, exec->call.tag);
-    return status == HOOP_OK ? in->transport->release(in) : status;
+    status =
+        in->transport->release(in); /* fails if the data was lent and its lender has gone: then it must not travel on */
+    return status == HOOP_OK ? out->transport->commit(out, to.bytes, exec->call.tag) : status;
 }
 
 /* Run the lane's next step; *steps receives how many it was. */

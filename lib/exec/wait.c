@@ -39,25 +39,27 @@ void hoop_wait_init(struct hoop_wait *wait, struct hoop_board *board, double spi
                                .timeout = timeout};
 }
 
-/* Compare our call with the peers': a rank that made another call under the same number may never send what we wait for. */
+/* Compare our calls with the peers': a rank that made another call may never send what we wait for. One that is ahead of us
+ * kept the record of our call; of one that is behind we know what we called under its number. */
 static void look_for_mismatch(const struct hoop_wait *wait)
 {
     struct hoop_board *board = wait->board;
-    const struct hoop_call *own = &hoop_board_card(board, board->rank)->call[wait->sequence % HOOP_CALL_RECORDS];
+    const struct hoop_call *own = hoop_board_card(board, board->rank)->call;
 
     for (int rank = 0; rank < board->shape.ranks; rank++) {
         struct hoop_card *card = hoop_board_card(board, rank);
         const uint64_t started = atomic_load_explicit(&card->started, memory_order_acquire);
+        const uint64_t sequence = started < wait->sequence ? started : wait->sequence;
+        const size_t at = sequence % HOOP_CALL_RECORDS;
 
-        if (rank == board->rank || started < wait->sequence || started >= wait->sequence + HOOP_CALL_RECORDS - 1)
+        if (rank == board->rank || sequence == 0 || wait->sequence - sequence >= HOOP_CALL_RECORDS)
             continue;
-        const uint64_t fingerprint =
-            __atomic_load_n(&card->call[wait->sequence % HOOP_CALL_RECORDS].fingerprint, __ATOMIC_ACQUIRE);
-        if (atomic_load(&card->started) >= wait->sequence + HOOP_CALL_RECORDS - 1)
+        const uint64_t fingerprint = __atomic_load_n(&card->call[at].fingerprint, __ATOMIC_ACQUIRE);
+        if (atomic_load(&card->started) >= sequence + HOOP_CALL_RECORDS - 1)
             continue; /* it went on meanwhile and may have written over what we read */
-        if (fingerprint != own->fingerprint) {
+        if (fingerprint != own[at].fingerprint) {
             const int a = rank < board->rank ? rank : board->rank, b = rank < board->rank ? board->rank : rank;
-            hoop_verdict_pass(board, (struct hoop_verdict){HOOP_VERDICT_MISMATCH, a, b, (unsigned)wait->sequence});
+            hoop_verdict_pass(board, (struct hoop_verdict){HOOP_VERDICT_MISMATCH, a, b, (unsigned)sequence});
             return;
         }
     }

@@ -19,7 +19,7 @@ struct hoop_wait {
     double late, timeout; /* seconds; timeout 0: never */
     /* of the running call */
     uint64_t sequence;
-    uint64_t begun; /* when it first waited; 0: not yet */
+    uint64_t begun; /* when the present wait, in which nothing moved, was first looked at; 0: not yet */
     uint64_t next_look, next_report;
     enum hoop_wait_phase phase;
     int polls; /* in this phase */
@@ -50,6 +50,7 @@ static inline void hoop_wait_moved(struct hoop_wait *wait)
         hoop_bell_disarm(&hoop_board_card(wait->board, wait->board->rank)->bell);
     wait->phase = HOOP_WAIT_SPIN;
     wait->polls = 0;
+    wait->begun = 0;
 }
 
 #endif

@@ -18,7 +18,7 @@ enum { TICKS_TO_SILENCE = 10, MOST_TICK_MS = 500 };
 
 struct peer {
     uint64_t heartbeat; /* as last seen */
-    int quiet;          /* own ticks since it moved */
+    int quiet;          /* own ticks since it moved, in ms */
     int lifeline;
 };
 
@@ -102,9 +102,9 @@ static void check_silence(struct hoop_watch *watch, int tick_ms)
 
         if (rank == board->rank || atomic_load(&card->life) != HOOP_LIFE_ALIVE)
             continue;
-        peer->quiet = heartbeat == peer->heartbeat ? peer->quiet + 1 : 0;
+        peer->quiet = heartbeat == peer->heartbeat ? peer->quiet + tick_ms : 0;
         peer->heartbeat = heartbeat;
-        if (peer->quiet * tick_ms > (int)(watch->silent * 1000))
+        if (peer->quiet > (int)(watch->silent * 1000))
             hoop_verdict_pass(board, (struct hoop_verdict){HOOP_VERDICT_SILENT, rank, board->rank, 0});
     }
 }
@@ -255,6 +255,27 @@ static void *monitor(void *unused)
     return NULL;
 }
 
+/* A forked child has neither the thread nor the watches. */
+static void forget_all(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    pthread_cond_init(&changed, NULL);
+    for (struct hoop_watch *watch = watches; watch; watch = watch->next)
+        for (int rank = 0; rank < watch->board->shape.ranks; rank++)
+            if (watch->peer[rank].lifeline >= 0)
+                close(watch->peer[rank].lifeline);
+    if (waker >= 0)
+        close(waker);
+    waker = -1;
+    watches = NULL;
+    running = false;
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, forget_all);
+}
+
 /* Caller holds the lock. Signals stay with the program's own threads. */
 static enum hoop_status start_thread(void)
 {
@@ -283,10 +304,12 @@ enum hoop_status hoop_watch_start(struct hoop_watch **watch, struct hoop_board *
 {
     const size_t ranks = (size_t)board->shape.ranks;
     struct hoop_watch *new = hoop_calloc(1, sizeof *new + ranks * sizeof *new->peer);
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     enum hoop_status status = HOOP_OK;
 
     if (new == NULL)
         return HOOP_ERR_MEMORY;
+    pthread_once(&once, watch_forks);
     new->board = board;
     new->silent = silent;
     for (size_t rank = 0; rank < ranks; rank++)

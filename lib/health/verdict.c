@@ -28,12 +28,16 @@ struct hoop_verdict hoop_verdict_pass(struct hoop_board *board, struct hoop_verd
 struct hoop_verdict hoop_verdict_get(const struct hoop_board *board)
 {
     const uint64_t word = atomic_load(&board->head->verdict);
-    const unsigned rank_mask = (1u << RANK_BITS) - 1;
+    const unsigned rank_mask = (1u << RANK_BITS) - 1, kind = (unsigned)word & ((1u << KIND_BITS) - 1);
+    const struct hoop_verdict verdict = {.kind = (enum hoop_verdict_kind)kind,
+                                         .a = (int)(word >> A_AT & rank_mask),
+                                         .b = (int)(word >> B_AT & rank_mask),
+                                         .sequence = (unsigned)(word >> SEQUENCE_AT & 0xffff)};
 
-    return (struct hoop_verdict){.kind = (enum hoop_verdict_kind)(word & ((1u << KIND_BITS) - 1)),
-                                 .a = (int)(word >> A_AT & rank_mask),
-                                 .b = (int)(word >> B_AT & rank_mask),
-                                 .sequence = (unsigned)(word >> SEQUENCE_AT & 0xffff)};
+    if (kind > HOOP_VERDICT_DAMAGED || verdict.a >= board->shape.ranks || verdict.b >= board->shape.ranks ||
+        (kind == HOOP_VERDICT_NONE && word != 0))
+        return (struct hoop_verdict){.kind = HOOP_VERDICT_DAMAGED};
+    return verdict;
 }
 
 enum hoop_status hoop_verdict_status(struct hoop_verdict verdict)
@@ -52,6 +56,8 @@ enum hoop_status hoop_verdict_status(struct hoop_verdict verdict)
         return HOOP_ERR_ABORTED;
     case HOOP_VERDICT_LATE:
         return HOOP_ERR_TIMEOUT;
+    case HOOP_VERDICT_DAMAGED:
+        return HOOP_ERR_INTERNAL;
     }
     return HOOP_ERR_INTERNAL;
 }
@@ -79,13 +85,17 @@ static bool published(const struct hoop_board *board, int rank, uint64_t sequenc
     return call->sequence == sequence;
 }
 
-/* The ranks noticed at `sequence` (modulo 2^16) that their calls differ: the first call that does, as far back as is known. Fills in
+/* The ranks noticed at call `noticed` (modulo 2^16) that their calls differ: the first call that does, as far back as is known. Fills in
  * both calls; 0 if nothing is known. */
 static uint64_t first_difference(const struct hoop_board *board, int a, int b, unsigned noticed,
                                  struct hoop_call found[2])
 {
-    const uint64_t started = atomic_load(&hoop_board_card(board, a)->started);
-    const uint64_t newest = started - ((started - noticed) & 0xffff);
+    const uint64_t of_a = atomic_load(&hoop_board_card(board, a)->started),
+                   of_b = atomic_load(&hoop_board_card(board, b)->started);
+    const uint64_t both = of_a < of_b ? of_a : of_b;
+    const uint64_t known =
+        both + (uint64_t)(int64_t)(int16_t)(noticed - (unsigned)both); /* the number whose last 16 bits are told */
+    const uint64_t newest = known < both ? known : both;
     uint64_t first = 0;
 
     for (uint64_t sequence = newest; sequence > 0 && newest - sequence < HOOP_CALL_RECORDS; sequence--) {
@@ -123,7 +133,7 @@ static void mismatch_text(const struct hoop_board *board, struct hoop_verdict ve
 
 void hoop_verdict_text(const struct hoop_board *board, struct hoop_verdict verdict, char *text, size_t size)
 {
-    const int process = hoop_board_card(board, verdict.a < board->shape.ranks ? verdict.a : 0)->process;
+    const int process = hoop_board_card(board, verdict.a)->process;
 
     switch (verdict.kind) {
     case HOOP_VERDICT_NONE:
@@ -148,7 +158,17 @@ void hoop_verdict_text(const struct hoop_board *board, struct hoop_verdict verdi
     case HOOP_VERDICT_ABORTED:
         snprintf(text, size, "rank %d called hoop_comm_abort", verdict.a);
         break;
+    case HOOP_VERDICT_DAMAGED:
+        snprintf(text, size,
+                 "the memory that the ranks share has been written over; look for a wild pointer in the program");
+        break;
     case HOOP_VERDICT_LATE:
+        if (verdict.a == verdict.b) {
+            snprintf(text, size,
+                     "call %u of rank %d has not moved for longer than HOOP_TIMEOUT, though all ranks are in it",
+                     verdict.sequence, verdict.a);
+            break;
+        }
         snprintf(text, size, "rank %d is late by more than HOOP_TIMEOUT; rank %d has waited for it in call %u",
                  verdict.a, verdict.b, verdict.sequence);
         break;

@@ -17,8 +17,9 @@ enum hoop_verdict_kind {
     HOOP_VERDICT_LEFT,     /* rank a destroyed its communicator while others still called on it */
     HOOP_VERDICT_MISMATCH, /* ranks a and b made different calls */
     HOOP_VERDICT_ABORTED,  /* rank a called hoop_comm_abort */
-    HOOP_VERDICT_LATE,     /* rank a was late by more than HOOP_TIMEOUT; b noticed */
-    HOOP_VERDICT_FAILED    /* rank a failed by itself (no memory, a bug) inside a call */
+    HOOP_VERDICT_LATE, /* rank a was late by more than HOOP_TIMEOUT; b noticed. a == b: nobody is late, yet nothing moves */
+    HOOP_VERDICT_FAILED, /* rank a failed by itself (no memory, a bug) inside a call */
+    HOOP_VERDICT_DAMAGED /* the word holds no verdict: somebody wrote over the shared memory */
 };
 
 struct hoop_verdict {

@@ -13,7 +13,12 @@
 
 #define MAGIC 0x31647261426f6f48u /* "HooBard1" in memory */
 
-enum { PAGE = 4096, CHECK_ROOM_FROM = 1 << 20, SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+enum {
+    PAGE = 4096,
+    CHECK_ROOM_FROM = 1 << 20,
+    RESERVE_PIECE = 16 << 20,
+    SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL
+};
 
 static size_t page_up(size_t bytes)
 {
@@ -58,6 +63,17 @@ struct mapping {
 static pthread_mutex_t mappings_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mapping *mappings;
 
+/* A forked child: the lock may have been held by a thread that it does not have. */
+static void forget_lock(void)
+{
+    pthread_mutex_init(&mappings_lock, NULL);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, forget_lock);
+}
+
 static struct mapping *map_new(const struct hoop_board *board, const struct stat *file)
 {
     struct mapping *mapping = hoop_calloc(1, sizeof *mapping);
@@ -82,8 +98,10 @@ static struct mapping *map_new(const struct hoop_board *board, const struct stat
 
 static enum hoop_status map(struct hoop_board *board)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct stat file;
 
+    pthread_once(&once, watch_forks);
     if (fstat(board->descriptor, &file) < 0)
         return hoop_fail_errno(HOOP_ERR_SYSTEM, "cannot look at the shared segment");
     pthread_mutex_lock(&mappings_lock);
@@ -232,11 +250,14 @@ enum hoop_status hoop_board_reserve(struct hoop_board *board, size_t offset, siz
         if (status != HOOP_OK)
             return status;
     }
-    while (fallocate(board->descriptor, 0, (off_t)offset, (off_t)bytes) < 0) {
-        if (errno == EINTR)
-            continue;
-        return hoop_fail_errno(HOOP_ERR_MEMORY, "%s needs %zu bytes of shared memory, which the kernel refuses",
-                               purpose, bytes);
+    /* In pieces: a signal undoes what a fallocate has done so far, and a timer's signals must not undo everything for ever. */
+    for (size_t done = 0; done < bytes;) {
+        const size_t piece = bytes - done < RESERVE_PIECE ? bytes - done : RESERVE_PIECE;
+        if (fallocate(board->descriptor, 0, (off_t)(offset + done), (off_t)piece) == 0)
+            done += piece;
+        else if (errno != EINTR)
+            return hoop_fail_errno(HOOP_ERR_MEMORY, "%s needs %zu bytes of shared memory, which the kernel refuses",
+                                   purpose, bytes);
     }
     return HOOP_OK;
 }

@@ -24,7 +24,9 @@
 #include "hoop.h"
 #include "mem/bell.h"
 
-enum { HOOP_LINE = 64, HOOP_CALL_RECORDS = 4, HOOP_FLAT_SLOTS = 4 };
+/* RUN_AHEAD: calls that a rank may start before the slowest rank has started the first of them, so that records that two ranks
+ * compare are still there. */
+enum { HOOP_LINE = 64, HOOP_CALL_RECORDS = 64, HOOP_FLAT_SLOTS = 4, HOOP_RUN_AHEAD = HOOP_CALL_RECORDS - 4 };
 
 /* What decides about the layout; equal on all ranks. */
 struct hoop_board_shape {

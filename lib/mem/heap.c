@@ -97,13 +97,13 @@ enum hoop_status hoop_heap_give(struct hoop_heap *heap, void *memory)
         if ((*at)->offset == offset) {
             block = *at;
             *at = block->next;
+            hoop_board_release(heap->board, block->offset, block->bytes); /* before anybody else can take the gap */
             break;
         }
     pthread_mutex_unlock(&heap->lock);
     if (block == NULL)
         return hoop_fail(HOOP_ERR_ARG,
                          "hoop_mem_free: %p is not a buffer that hoop_mem_alloc gave out on this communicator", memory);
-    hoop_board_release(heap->board, block->offset, block->bytes);
     hoop_free(block);
     return HOOP_OK;
 }

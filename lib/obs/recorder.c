@@ -17,12 +17,7 @@ static void print_record(const struct hoop_record *record, const char *const *co
         fprintf(file, " in place");
     if (record->plan)
         fprintf(file, " %s", record->plan);
-    if (record->ended == 0)
-        fprintf(file, " running\n");
-    else
-        fprintf(file, " %s %.1f us\n",
-                record->status == HOOP_OK ? "ok" : hoop_strerror((enum hoop_status)record->status),
-                (double)(record->ended - record->begun) / 1e3);
+    fprintf(file, ": %s\n", record->status == HOOP_AGAIN ? "running" : hoop_strerror((enum hoop_status)record->status));
 }
 
 void hoop_recorder_print(const struct hoop_recorder *recorder, size_t most, const char *const *coll_names, FILE *file)

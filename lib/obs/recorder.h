@@ -13,8 +13,7 @@
 enum { HOOP_RECORDS = 1024 };
 
 struct hoop_record {
-    uint64_t sequence;     /* 0: empty */
-    uint64_t begun, ended; /* hoop_now; ended 0: still running */
+    uint64_t sequence; /* 0: empty */
     uint64_t count;
     const char *plan; /* static name of the algorithm */
     int32_t root;
@@ -33,7 +32,7 @@ static inline struct hoop_record *hoop_record_begin(struct hoop_recorder *record
     return &recorder->record[recorder->next++ % HOOP_RECORDS];
 }
 
-/* Write the last `most` entries, oldest first, a line each: "call 118 all_reduce 1024 float sum ring ok 12.3 us". */
+/* Write the last `most` entries, oldest first, a line each: "call 118 all_reduce 1024 float sum ring: success". */
 void hoop_recorder_print(const struct hoop_recorder *recorder, size_t most, const char *const *coll_names, FILE *file);
 
 #endif

@@ -364,7 +364,178 @@ START_TEST(different_calls)
 }
 END_TEST
 
+/* Rank 1 runs ahead with calls that need nobody's answer; rank 0's first call is another one. */
+static int run_ahead(struct harness_rank *self)
+{
+    static float data[100000], result[100000];
+    const int calls = (int)(intptr_t)self->argument;
+    struct hoop_comm *comm = harness_join(self);
+    enum hoop_status status = HOOP_OK;
+
+    if (comm == NULL)
+        return 1;
+    if (self->rank == 0)
+        status = hoop_all_reduce(data, result, 100000, HOOP_F32, HOOP_SUM, comm, NULL);
+    for (int call = 0; self->rank > 0 && status == HOOP_OK && call < calls; call++)
+        status = hoop_reduce(data, NULL, 4, HOOP_F32, HOOP_SUM, 0, comm, NULL);
+    if (status == HOOP_OK)
+        status = hoop_comm_finalize(comm);
+    harness_tell(self, status, comm);
+    hoop_comm_destroy(comm);
+    return 0;
+}
+
+START_TEST(different_calls_of_a_rank_ahead)
+{
+    for (int calls = 1; calls <= 100; calls = calls < 8 ? calls + 1 : calls * 3) {
+        struct harness harness;
+        harness_start(&harness, 2, run_ahead, (void *)(intptr_t)calls, CAP);
+        ck_assert_msg(harness_wait(&harness), "%d calls ahead: hangs", calls);
+        for (int rank = 0; rank < 2; rank++) {
+            const struct harness_report *report = &harness.report[rank];
+            ck_assert_msg(report->status == HOOP_ERR_MISMATCH &&
+                              strstr(report->text, "call 1: rank 0 called all_reduce of 100000") &&
+                              strstr(report->text, "rank 1 called reduce of 4 float, sum, root 0"),
+                          "%d calls ahead: rank %d: %s", calls, rank, report->text);
+        }
+    }
+}
+END_TEST
+
+/* No elements: in place or not has no meaning, and pointers may be anything. */
+static int no_elements(struct harness_rank *self)
+{
+    char a, b;
+    struct hoop_comm *comm = harness_join(self);
+    enum hoop_status status = HOOP_OK;
+
+    if (comm == NULL)
+        return 1;
+    for (int round = 0; status == HOOP_OK && round < 3; round++) {
+        const bool null = round == self->rank;
+        status = hoop_all_reduce(null ? NULL : &a, null ? NULL : &b, 0, HOOP_F32, HOOP_SUM, comm, NULL);
+        if (status == HOOP_OK)
+            status = hoop_all_gather(null ? NULL : &a, null ? NULL : &b, 0, HOOP_F32, comm, NULL);
+        if (status == HOOP_OK)
+            status = hoop_reduce_scatter(null ? NULL : &a, null ? NULL : &b, 0, HOOP_F32, HOOP_SUM, comm, NULL);
+    }
+    return status == HOOP_OK && hoop_comm_destroy(comm) == HOOP_OK ? 0 : harness_tell(self, status, comm);
+}
+
+START_TEST(zero_counts_agree)
+{
+    harness_run(3, no_elements, NULL, CAP);
+}
+END_TEST
+
+/* ---- the end ---- */
+
+static int finalize_and_exit(struct harness_rank *self)
+{
+    struct hoop_comm *comm = harness_join(self);
+
+    if (comm == NULL)
+        return 1;
+    const enum hoop_status status = hoop_comm_finalize(comm);
+    if (self->rank == 1)
+        _exit(status == HOOP_OK ? 0 : 1); /* without destroy, while the others may still be in finalize */
+    return status == HOOP_OK && hoop_comm_destroy(comm) == HOOP_OK ? 0 : harness_tell(self, status, comm);
+}
+
+START_TEST(exit_after_finalize_blames_nobody)
+{
+    for (int round = 0; round < 30; round++)
+        harness_run(3, finalize_and_exit, NULL, CAP);
+}
+END_TEST
+
+/* Calls wait on a stream when a peer dies; then the communicator is destroyed before the stream. */
+static int destroy_with_calls_queued(struct harness_rank *self)
+{
+    static float data[300000];
+    struct hoop_comm *comm = harness_join(self);
+    hoop_stream *stream;
+
+    if (comm == NULL || hoop_stream_create(&stream) != HOOP_OK)
+        return 1;
+    if (self->rank == 1)
+        raise(SIGKILL);
+    int queued = 0; /* none if the death is known already */
+    while (queued < 20 && hoop_all_reduce(data, data, 300000, HOOP_F32, HOOP_MAX, comm, stream) == HOOP_OK)
+        queued++;
+    hoop_comm_destroy(comm);
+    const enum hoop_status status = hoop_stream_destroy(stream);
+    return status == (queued ? HOOP_ERR_PEER : HOOP_OK) ? 0 : harness_tell(self, status, NULL);
+}
+
+START_TEST(destroy_before_the_stream)
+{
+    struct harness harness;
+
+    for (int round = 0; round < 10; round++) {
+        harness_start(&harness, 3, destroy_with_calls_queued, NULL, CAP);
+        ck_assert(harness_wait(&harness));
+        ck_assert_int_eq(harness.code[0], 0);
+        ck_assert_int_eq(harness.code[2], 0);
+    }
+}
+END_TEST
+
+static int just_destroy(int rank, struct hoop_comm *comm, void *argument)
+{
+    (void)rank;
+    (void)argument;
+    return hoop_barrier(comm, NULL) != HOOP_OK || hoop_comm_destroy(comm) != HOOP_OK;
+}
+
+START_TEST(many_communicators_leave_nothing)
+{
+    const struct harness_traces before = harness_look();
+
+    for (int round = 0; round < 200; round++)
+        harness_threads(3, just_destroy, NULL);
+    harness_compare(&before);
+}
+END_TEST
+
+/* A long transfer that moves all the time is not late, however long it takes. */
+static int move_slowly(struct harness_rank *self)
+{
+    const size_t count = (size_t)48 << 20;
+    unsigned char *data = malloc(count);
+    struct hoop_comm *comm = harness_join(self);
+    enum hoop_status status = HOOP_OK;
+
+    if (comm == NULL || data == NULL)
+        return 1;
+    memset(data, self->rank, count);
+    for (int call = 0; status == HOOP_OK && call < 8; call++)
+        status = hoop_broadcast(data, data, count, HOOP_U8, 0, comm, NULL);
+    free(data);
+    return status == HOOP_OK && hoop_comm_destroy(comm) == HOOP_OK ? 0 : harness_tell(self, status, comm);
+}
+
+START_TEST(moving_is_not_late)
+{
+    setenv("HOOP_TIMEOUT", "2", 1); /* far above one wait, also on a busy machine; the whole takes longer there */
+    harness_run(2, move_slowly, NULL, CAP);
+}
+END_TEST
+
 /* ---- misuse ---- */
+
+/* The parent's communicator is refused; one of its own works. */
+static int in_the_child(struct hoop_comm *parents, void *memory)
+{
+    struct hoop_comm *own[1];
+
+    if (hoop_barrier(parents, NULL) != HOOP_ERR_UNSUPPORTED || strstr(hoop_last_error(NULL), "fork") == NULL)
+        return 1;
+    if (hoop_mem_free(parents, memory) != HOOP_ERR_UNSUPPORTED || hoop_comm_destroy(parents) != HOOP_ERR_UNSUPPORTED)
+        return 2;
+    harness_threads(3, just_destroy, NULL);
+    return hoop_comm_init_all(own, 1) == HOOP_OK && hoop_comm_destroy(own[0]) == HOOP_OK ? 0 : 3;
+}
 
 static int fork_after_init(struct harness_rank *self)
 {
@@ -373,10 +544,14 @@ static int fork_after_init(struct harness_rank *self)
 
     if (comm == NULL)
         return 1;
+    unsigned char *memory;
+    if (hoop_mem_alloc(comm, (void **)&memory, 100) != HOOP_OK)
+        return harness_tell(self, HOOP_ERR_INTERNAL, NULL);
+    memory[99] = 7;
     const pid_t child = fork();
     if (child == 0)
-        _exit(hoop_barrier(comm, NULL) == HOOP_ERR_UNSUPPORTED && strstr(hoop_last_error(NULL), "fork") ? 0 : 1);
-    if (waitpid(child, &code, 0) != child || code != 0)
+        _exit(in_the_child(comm, memory));
+    if (waitpid(child, &code, 0) != child || code != 0 || memory[99] != 7)
         return harness_tell(self, HOOP_ERR_INTERNAL, NULL);
     const enum hoop_status status = hoop_barrier(comm, NULL);
     return status == HOOP_OK && hoop_comm_destroy(comm) == HOOP_OK ? 0 : harness_tell(self, status, comm);
@@ -405,6 +580,12 @@ int main(void)
     tcase_add_test(tests, late_rank_fails_with_timeout);
     tcase_add_test(tests, missing_rank_at_init);
     tcase_add_loop_test(tests, different_calls, 0, sizeof pairs / sizeof *pairs);
+    tcase_add_test(tests, different_calls_of_a_rank_ahead);
+    tcase_add_test(tests, zero_counts_agree);
+    tcase_add_test(tests, exit_after_finalize_blames_nobody);
+    tcase_add_test(tests, destroy_before_the_stream);
+    tcase_add_test(tests, many_communicators_leave_nothing);
+    tcase_add_test(tests, moving_is_not_late);
     tcase_add_test(tests, forked_child_is_refused);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
