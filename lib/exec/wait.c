@@ -91,10 +91,10 @@ static void report_late(struct hoop_wait *wait, uint64_t now)
     hoop_call_text(&hoop_board_card(board, board->rank)->call[wait->sequence % HOOP_CALL_RECORDS], call, sizeof call);
     if (late_ranks(wait, ranks, sizeof ranks) >= 0)
         hoop_log(HOOP_LOG_WARN, board->rank,
-                 "call %" PRIu64 " (%s) has waited %.0f s for ranks that have not made it yet: %s", wait->sequence,
+                 "call %" PRIu64 " (%s) has waited %.3g s for ranks that have not made it yet: %s", wait->sequence,
                  call, seconds, ranks);
     else
-        hoop_log(HOOP_LOG_WARN, board->rank, "call %" PRIu64 " (%s) has taken %.0f s; all ranks are in it",
+        hoop_log(HOOP_LOG_WARN, board->rank, "call %" PRIu64 " (%s) has taken %.3g s; all ranks are in it",
                  wait->sequence, call, seconds);
     wait->next_report = now + (uint64_t)(2 * wait->late * 1e9);
 }
