@@ -36,6 +36,7 @@ typedef int (*harness_body)(struct harness_rank *rank);
 
 struct harness {
     int ranks, left;
+    pid_t keeper; /* serves the id */
     pid_t process[HARNESS_MOST];
     int code[HARNESS_MOST]; /* exit code, or 128 + signal; -1: still runs */
     struct harness_report *report;
@@ -71,8 +72,9 @@ struct harness_traces {
     bool alone; /* nobody else can make such entries meanwhile */
 };
 
-/* Give this process /tmp, /dev/shm and a network (with only lo) of its own, if it may, and look. */
-struct harness_traces harness_look(void);
+/* Give this process /tmp, /dev/shm and a network (with only lo) of its own, if it may, and look.
+ * makes_ids: the process itself will make ids (communicators of threads), not only its forked ranks. */
+struct harness_traces harness_look(bool makes_ids);
 
 /* Require that nothing is left. Where the process could not be set apart, only its own descriptors and children are compared. */
 void harness_compare(const struct harness_traces *before);

@@ -122,7 +122,7 @@ static int share_parameters(struct trainer *trainer)
 
 static void announce(struct trainer *trainer)
 {
-    char about[256], layers[128] = "";
+    char about[320], layers[128] = "";
     size_t at = 0;
 
     for (int i = 0; i <= trainer->model.layers && at < sizeof layers; i++)
