@@ -8,9 +8,9 @@ TEST_LIBS = libhoop_core.la $(CHECK_LIBS) $(HWLOC_LIBS) $(SODIUM_LIBS) -lm
 TEST_EXTENSIONS = .sh
 LOG_COMPILER = $(SHELL) $(top_srcdir)/tests/capped
 SH_LOG_COMPILER = $(SHELL) $(top_srcdir)/tests/capped bash
-AM_TESTS_ENVIRONMENT = HOOP_SOURCE='$(abs_top_srcdir)'; HOOP_BUILD='$(abs_top_builddir)'; CC='$(CC)'; CFLAGS='$(CFLAGS)'; \
+AM_TESTS_ENVIRONMENT = TEST_SOURCE='$(abs_top_srcdir)'; TEST_BUILD='$(abs_top_builddir)'; CC='$(CC)'; CFLAGS='$(CFLAGS)'; \
 	MAKE='$(MAKE)'; CK_DEFAULT_TIMEOUT=$${CK_DEFAULT_TIMEOUT-60}; \
-	export HOOP_SOURCE HOOP_BUILD CC CFLAGS MAKE CK_DEFAULT_TIMEOUT;
+	export TEST_SOURCE TEST_BUILD CC CFLAGS MAKE CK_DEFAULT_TIMEOUT;
 EXTRA_DIST += tests/capped
 
 # Build what the tests need without running them.

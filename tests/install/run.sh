@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What a stranger gets from `make install`: headers that stand alone, a library that exports what they declare and nothing else,
 # and a program that builds with pkg-config only, as C and as C++, shared and static, and runs alone and under hooprun.
-# Run by make check (HOOP_BUILD, CC and MAKE are set); by hand: HOOP_BUILD=build tests/install/run.sh
+# Run by make check (TEST_BUILD, CC and MAKE are set); by hand: TEST_BUILD=build tests/install/run.sh
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
-build=$(cd "${HOOP_BUILD:-.}" && pwd) || exit 1
+build=$(cd "${TEST_BUILD:-.}" && pwd) || exit 1
 cc=${CC:-cc} cxx=${CXX:-c++} make=${MAKE:-make}
 unset MAKEFLAGS MAKELEVEL DESTDIR "${!HOOP_@}"
 work=$(mktemp -d) || exit 1

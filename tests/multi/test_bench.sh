@@ -6,11 +6,11 @@
 # shellcheck disable=SC2016,SC2317
 set -u
 
-bin=$HOOP_BUILD/bin
-[ -x "$bin/hoop-bench" ] || bin=$HOOP_BUILD/tools/run:$HOOP_BUILD/tools/bench
+bin=$TEST_BUILD/bin
+[ -x "$bin/hoop-bench" ] || bin=$TEST_BUILD/tools/run:$TEST_BUILD/tools/bench
 export PATH=$bin:$PATH
 command -v hoop-bench >/dev/null || { echo "hoop-bench is missing: make all"; exit 1; }
-spoiler=$HOOP_BUILD/.libs/libcorrupt.so
+spoiler=$TEST_BUILD/.libs/libcorrupt.so
 unset "${!HOOP_@}"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -5,7 +5,7 @@
 # shellcheck disable=SC2016,SC2086,SC2094,SC2317
 set -u -m # -m: jobs in the background do not ignore SIGINT
 
-run=$HOOP_BUILD/tools/run/hooprun
+run=$TEST_BUILD/tools/run/hooprun
 unset "${!HOOP_@}" # the defaults are tested
 [ -x "$run" ] || { echo "$run is missing: make all"; exit 1; }
 work=$(mktemp -d)

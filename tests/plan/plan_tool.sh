@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # hoop-plan: every command, its exit codes, and what it says about wrong use.
 set -u
-tool=${HOOP_PLAN:-$HOOP_BUILD/tools/plan/hoop-plan}
+tool=${HOOP_PLAN:-$TEST_BUILD/tools/plan/hoop-plan}
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 failed=0
@@ -28,7 +28,7 @@ says() { grep -Eq -- "$2" "$scratch/$1" || fail "no line of $1 matches \"$2\": $
 run 0 list
 while read -r name; do
     says out "^$name  *[a-z]"
-done < <(sed -nE 's/^ALGO\(([a-z]+),.*/\1/p' "$HOOP_SOURCE/lib/algo/algos.def")
+done < <(sed -nE 's/^ALGO\(([a-z]+),.*/\1/p' "$TEST_SOURCE/lib/algo/algos.def")
 
 run 0 print all_reduce --algo ring -n 4 --rank 1
 says out '^plan ring all_reduce ranks 4 rank 1 root 0 in_place 0 channels 1 grid 4 tmp 0 lanes 1$'

@@ -3,7 +3,7 @@
 # hoop-info: every transport, algorithm and setting is listed, origins are true, secrets are not shown, the machine's
 # facts agree with what the system says.
 set -u
-tool=${HOOP_INFO:-$HOOP_BUILD/tools/info/hoop-info}
+tool=${HOOP_INFO:-$TEST_BUILD/tools/info/hoop-info}
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 failed=0
@@ -21,7 +21,7 @@ env -i "PATH=$PATH" HOOP_ALGO=ring HOOP_ID=topsecret "$tool" >"$scratch/text" ||
 env -i "PATH=$PATH" HOOP_ALGO=ring HOOP_ID=topsecret "$tool" --json >"$scratch/json" || fail "--json: exit $?"
 
 # names FILE: the first argument of every line MACRO(NAME, … of a table.
-names() { sed -nE 's/^[A-Z]+\(([A-Za-z0-9_]+),.*/\1/p' "$HOOP_SOURCE/$1"; }
+names() { sed -nE 's/^[A-Z]+\(([A-Za-z0-9_]+),.*/\1/p' "$TEST_SOURCE/$1"; }
 
 while read -r name; do
     has text "^  HOOP_$name  *[^ ].*  \\((default|environment)\\)$"

@@ -170,7 +170,7 @@ int main(void)
 {
     Suite *suite = suite_create("topo files");
     TCase *tests = tcase_create("topo");
-    const char *source = getenv("HOOP_SOURCE");
+    const char *source = getenv("TEST_SOURCE");
 
     snprintf(box_path, sizeof(box_path), "%s/tests/unit/topo/box.xml", source != NULL ? source : ".");
     tcase_add_test(tests, texts_that_are_refused);

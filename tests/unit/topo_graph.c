@@ -427,7 +427,7 @@ int main(void)
 {
     Suite *suite = suite_create("topo graph");
     TCase *tests = tcase_create("topo");
-    const char *source = getenv("HOOP_SOURCE");
+    const char *source = getenv("TEST_SOURCE");
 
     snprintf(box_path, sizeof(box_path), "%s/tests/unit/topo/box.xml", source != NULL ? source : ".");
     tcase_add_test(tests, order_of_input_does_not_matter);

@@ -139,7 +139,7 @@ END_TEST
 
 int main(void)
 {
-    const char *given = getenv("HOOP_TOPOLOGIES"), *source = getenv("HOOP_SOURCE");
+    const char *given = getenv("HOOP_TOPOLOGIES"), *source = getenv("TEST_SOURCE");
     char pattern[4096];
 
     if (given != NULL)

@@ -6,8 +6,8 @@
 # it, GPU2 on a root port of another host bridge. Package 1: GPU3 and mlx5_10, both on root ports of one host bridge, a
 # console chip, and an Ethernet port on the root bus. Four NVLinks of 25 GB/s join GPU0 and GPU1.
 set -u
-tool=${HOOP_TOPO:-$HOOP_BUILD/tools/topo/hoop-topo}
-here=$HOOP_SOURCE/tests/unit/topo
+tool=${HOOP_TOPO:-$TEST_BUILD/tools/topo/hoop-topo}
+here=$TEST_SOURCE/tests/unit/topo
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 failed=0

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # hoop-train as a user runs it: the same curve on 1, 2, 3 and 4 ranks, results that a program can read, every exit code.
 set -u
-train=$HOOP_BUILD/trainer/hoop-train run=$HOOP_BUILD/tools/run/hooprun
-unset HOOP_BUILD HOOP_SOURCE # no settings of the library
+train=$TEST_BUILD/trainer/hoop-train run=$TEST_BUILD/tools/run/hooprun
 [ -x "$train" ] || { echo "skipped: hoop-train is not built"; exit 77; }
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
