@@ -135,6 +135,18 @@ HOOP_API enum hoop_status hoop_comm_init_env(struct hoop_comm **comm);
  * Blocking: until all are made.   Threads: any.   Errors: as hoop_comm_init_rank; on failure none is made. */
 HOOP_API enum hoop_status hoop_comm_init_all(struct hoop_comm **comms, int ranks);
 
+enum { HOOP_NO_COLOR = -1 };
+
+/* Form smaller communicators: the ranks that give the same color form one, ordered by key, then by their rank here.
+ *
+ * color        0 or more, or HOOP_NO_COLOR: this rank joins none and *split becomes NULL.
+ * key          any; orders the ranks of a color.
+ * split        receives the new communicator; it is independent of comm and destroyed apart. Unchanged on failure.
+ * Equal on all ranks: nothing; but all ranks of comm must call it, as a collective.
+ * Blocking: until all ranks of comm have called it and those of this color have joined, at most HOOP_INIT_TIMEOUT.
+ * Threads: one call at a time per communicator.   Errors: those of a collective and of hoop_comm_init_rank; HOOP_ERR_ARG. */
+HOOP_API enum hoop_status hoop_comm_split(struct hoop_comm *comm, int color, int key, struct hoop_comm **split);
+
 /* Wait until every rank has finished its calls on the communicator and calls this too; then part in peace.
  * After it only hoop_comm_destroy, _rank, _size, _async_error and hoop_last_error are legal.
  * Reports an error that this rank has not seen yet (a mismatch found by others after its call returned).
