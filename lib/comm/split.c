@@ -14,7 +14,13 @@ struct wish {
     int32_t color, key;
 };
 
-/* This rank's place among those of its colour, ordered by key, then by rank in the parent; how many there are; who is first. */
+/* Does rank a come before rank b in a new communicator? */
+static bool comes_before(const struct wish *wish, int a, int b)
+{
+    return wish[a].key != wish[b].key ? wish[a].key < wish[b].key : a < b;
+}
+
+/* This rank's place among those of its colour; how many there are; who is first. */
 static void find_place(const struct wish *wish, int ranks, int self, int *place, int *size, int *first)
 {
     *place = *size = 0;
@@ -23,8 +29,8 @@ static void find_place(const struct wish *wish, int ranks, int self, int *place,
         if (wish[rank].color != wish[self].color)
             continue;
         ++*size;
-        *place += wish[rank].key < wish[self].key || (wish[rank].key == wish[self].key && rank < self);
-        if (wish[rank].key < wish[*first].key || (wish[rank].key == wish[*first].key && rank < *first))
+        *place += comes_before(wish, rank, self);
+        if (comes_before(wish, rank, *first))
             *first = rank;
     }
 }
