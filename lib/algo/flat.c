@@ -8,10 +8,10 @@
  * n-1 from the root, reduce 1.   Depth: 1.
  * Order: ((x0 + x1) + x2) + … on every rank and for every root, so the bits do not depend on who adds.
  *
- * Rank 0 and 1 begin with their own part; a later rank first gathers what comes before it, and in place it does so
- * in TMP, since its own part lies where the sum will be. Only where all ranks overwrite what all are sending
- * (all-reduce in place) are sends staged: nobody could begin if everybody waited for his readers.
+ * Only where all ranks overwrite what all are sending (all-reduce in place) are sends staged: nobody could begin if
+ * everybody waited for his readers.
  */
+#include "algo/order.h"
 #include "hoop/plan.h"
 
 static bool applicable(const struct hoop_problem *p)
@@ -39,27 +39,6 @@ static struct hoop_cost cost(const struct hoop_problem *p)
     default:
         return (struct hoop_cost){.messages = others, .depth = 1};
     }
-}
-
-/* OUT's chunk = the sum of all ranks' in rank order; mine is in IN. */
-static void sum_in_order(struct hoop_lane *lane, const struct hoop_problem *p, int chunk)
-{
-    const enum hoop_buffer early = p->in_place ? HOOP_TMP : HOOP_OUT; /* gathers the ranks before mine */
-    const int at = p->in_place ? 0 : chunk;
-
-    if (p->rank < 2) { /* what comes first is added to my own part: rank 0 has it from 1, rank 1 from 0 */
-        hoop_recv_reduce(lane, 1 - p->rank, HOOP_OUT, chunk, HOOP_IN);
-    } else {
-        hoop_recv(lane, 0, early, at);
-        for (int rank = 1; rank < p->rank; rank++)
-            hoop_recv_reduce_at(lane, rank, early, at, early, at);
-        if (p->in_place)
-            hoop_combine(lane, HOOP_OUT, chunk, HOOP_TMP, 0);
-        else
-            hoop_combine(lane, HOOP_OUT, chunk, HOOP_IN, chunk);
-    }
-    for (int rank = p->rank < 2 ? 2 : p->rank + 1; rank < p->ranks; rank++)
-        hoop_recv_reduce(lane, rank, HOOP_OUT, chunk, HOOP_OUT);
 }
 
 /* Send to all others, beginning with the next rank so that not all begin with the same one. */
@@ -107,11 +86,11 @@ static enum hoop_status plan(struct hoop_builder *b, const struct hoop_problem *
     case HOOP_ALL_REDUCE:
     case HOOP_REDUCE_SCATTER:
         send_to_all(lane, p);
-        sum_in_order(lane, p, p->coll == HOOP_REDUCE_SCATTER ? p->rank : 0);
+        hoop_algo_sum_in_order(lane, p, p->coll == HOOP_REDUCE_SCATTER ? p->rank : 0, 0);
         break;
     case HOOP_REDUCE:
         if (at_root)
-            sum_in_order(lane, p, 0);
+            hoop_algo_sum_in_order(lane, p, 0, 0);
         else
             hoop_send(lane, p->root, HOOP_IN, 0);
         break;

@@ -225,7 +225,7 @@ END_TEST
 START_TEST(cache)
 {
     struct hoop_plan_cache store = {0};
-    const struct hoop_plan *first[5 * HOOP_COLLS * 9], *plan;
+    const struct hoop_plan *first[16 * HOOP_COLLS * 9], *plan;
     int known = 0;
 
     for (int round = 0; round < 2; round++) {
