@@ -231,6 +231,38 @@ HOOP_API enum hoop_status hoop_reduce_scatter(const void *send, void *recv, size
  * Blocking, threads, errors: as hoop_all_reduce. */
 HOOP_API enum hoop_status hoop_barrier(struct hoop_comm *comm, hoop_stream *stream);
 
+/* Send a message to one rank, which receives it with hoop_recv.
+ *
+ * data         count elements of type; may be NULL if count is 0.
+ * peer         0 … size - 1. Not this rank itself, except inside a group that holds the receive, too.
+ * stream       as in hoop_all_reduce.
+ * Equal on both ranks: count and type; a difference is HOOP_ERR_MISMATCH, and the receiver's hoop_last_error shows both. Messages of
+ * one pair of ranks and direction are received in the order in which they were sent. Collectives may be called between.
+ * Blocking: until the data may be overwritten: a short message is buffered, a long one waits for its receiver. Two ranks that
+ * send to each other and then receive may wait for each other for ever: put the calls into a group.
+ * Threads: one call at a time per communicator.   Errors: as hoop_all_reduce. */
+HOOP_API enum hoop_status hoop_send(const void *data, size_t count, enum hoop_type type, int peer,
+                                    struct hoop_comm *comm, hoop_stream *stream);
+
+/* Receive a message that rank peer sends with hoop_send.
+ * Parameters, threads, errors: as hoop_send.   Blocking: until the message is there. */
+HOOP_API enum hoop_status hoop_recv(void *data, size_t count, enum hoop_type type, int peer, struct hoop_comm *comm,
+                                    hoop_stream *stream);
+
+/* Begin a group: the calling thread's collectives, sends and receives up to hoop_group_end are only noted, after their arguments
+ * were checked, and run together at its end. So one thread can call for several communicators of hoop_comm_init_all, and
+ * sends and receives of one communicator all go on at the same time. Groups nest; the outermost end runs them.
+ * Blocking: never.   Threads: any; each has its own group.   Errors: none. */
+HOOP_API enum hoop_status hoop_group_start(void);
+
+/* End a group and run it. The calls of one communicator must all have the same stream. Its collectives run first, in the order
+ * of their calls, then its sends and receives, all together; this rank's order must suit the other ranks' as outside of groups.
+ * Buffers must not overlap between the calls of a group.
+ * Blocking: as the calls; with streams at once.   Threads: the one that began it.
+ * Errors: HOOP_ERR_ARG (no group was begun; two streams for one communicator; nothing of the group has run), HOOP_ERR_MEMORY, and
+ * the first error of its calls. */
+HOOP_API enum hoop_status hoop_group_end(void);
+
 /* Allocate memory that the communicator's peers on this host can read in place: no copy is needed to send it.
  *
  * comm         whose ranks shall share it; used as ordinary memory by anyone in this process.

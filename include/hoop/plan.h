@@ -139,23 +139,24 @@ HOOP_API struct hoop_lane *hoop_lane(struct hoop_builder *builder);
  * Without it the grid is 1 (all_gather, reduce_scatter: ranks). */
 HOOP_API void hoop_grid(struct hoop_builder *builder, int chunks);
 /* to = from. */
-HOOP_API void hoop_copy(struct hoop_lane *lane, enum hoop_buffer to, int to_chunk, enum hoop_buffer from,
-                        int from_chunk);
+HOOP_API void hoop_lane_copy(struct hoop_lane *lane, enum hoop_buffer to, int to_chunk, enum hoop_buffer from,
+                             int from_chunk);
 /* to = from op to. */
-HOOP_API void hoop_combine(struct hoop_lane *lane, enum hoop_buffer to, int to_chunk, enum hoop_buffer from,
-                           int from_chunk);
+HOOP_API void hoop_lane_combine(struct hoop_lane *lane, enum hoop_buffer to, int to_chunk, enum hoop_buffer from,
+                                int from_chunk);
 /* Send a chunk; the peer may read it from the buffer until it says so, so a later step that overwrites it waits. */
-HOOP_API void hoop_send(struct hoop_lane *lane, int peer, enum hoop_buffer from, int chunk);
+HOOP_API void hoop_lane_send(struct hoop_lane *lane, int peer, enum hoop_buffer from, int chunk);
 /* Send a chunk that is copied out at once: needed where waiting for the peer would close a cycle. */
-HOOP_API void hoop_send_staged(struct hoop_lane *lane, int peer, enum hoop_buffer from, int chunk);
+HOOP_API void hoop_lane_send_staged(struct hoop_lane *lane, int peer, enum hoop_buffer from, int chunk);
 /* to = received. */
-HOOP_API void hoop_recv(struct hoop_lane *lane, int peer, enum hoop_buffer to, int chunk);
+HOOP_API void hoop_lane_recv(struct hoop_lane *lane, int peer, enum hoop_buffer to, int chunk);
 /* to = received op from, with the same chunk number on both sides; _at names both. */
-HOOP_API void hoop_recv_reduce(struct hoop_lane *lane, int peer, enum hoop_buffer to, int chunk, enum hoop_buffer from);
-HOOP_API void hoop_recv_reduce_at(struct hoop_lane *lane, int peer, enum hoop_buffer to, int to_chunk,
-                                  enum hoop_buffer from, int from_chunk);
+HOOP_API void hoop_lane_recv_reduce(struct hoop_lane *lane, int peer, enum hoop_buffer to, int chunk,
+                                    enum hoop_buffer from);
+HOOP_API void hoop_lane_recv_reduce_at(struct hoop_lane *lane, int peer, enum hoop_buffer to, int to_chunk,
+                                       enum hoop_buffer from, int from_chunk);
 /* The lane goes on only when `other` has done everything written to it so far (of the same slice). */
-HOOP_API void hoop_after(struct hoop_lane *lane, const struct hoop_lane *other);
+HOOP_API void hoop_lane_after(struct hoop_lane *lane, const struct hoop_lane *other);
 /* HOOP_OK, or the first error of the calls before. */
 HOOP_API enum hoop_status hoop_builder_status(const struct hoop_builder *builder);
 

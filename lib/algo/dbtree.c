@@ -108,22 +108,22 @@ static void up(struct hoop_lane *lane, const struct place *place, int tree, enum
     enum hoop_buffer mine = HOOP_IN;
 
     for (int i = 0; i < place->children; i++) {
-        hoop_recv_reduce(lane, place->child[i], sum, tree, mine);
+        hoop_lane_recv_reduce(lane, place->child[i], sum, tree, mine);
         mine = sum;
     }
     if (place->parent >= 0)
-        hoop_send(lane, place->parent, mine, tree);
+        hoop_lane_send(lane, place->parent, mine, tree);
 }
 
 /* Hand down what the root has in `from`. */
 static void down(struct hoop_lane *lane, const struct place *place, int tree, enum hoop_buffer from)
 {
     if (place->parent >= 0) {
-        hoop_recv(lane, place->parent, HOOP_OUT, tree);
+        hoop_lane_recv(lane, place->parent, HOOP_OUT, tree);
         from = HOOP_OUT;
     }
     for (int i = 0; i < place->children; i++)
-        hoop_send(lane, place->child[i], from, tree);
+        hoop_lane_send(lane, place->child[i], from, tree);
 }
 
 static void walk(struct hoop_builder *b, const struct hoop_problem *p, int tree)
@@ -135,14 +135,14 @@ static void walk(struct hoop_builder *b, const struct hoop_problem *p, int tree)
         struct hoop_lane *way_down = hoop_lane(b);
 
         up(lane, &place, tree, HOOP_OUT);
-        hoop_after(way_down, lane);
+        hoop_lane_after(way_down, lane);
         down(way_down, &place, tree, HOOP_OUT);
     } else if (p->coll == HOOP_REDUCE) {
         up(lane, &place, tree, p->rank == 0 ? HOOP_OUT : HOOP_TMP);
     } else {
         down(lane, &place, tree, HOOP_IN);
         if (p->rank == 0 && !p->in_place)
-            hoop_copy(lane, HOOP_OUT, tree, HOOP_IN, tree);
+            hoop_lane_copy(lane, HOOP_OUT, tree, HOOP_IN, tree);
     }
 }
 

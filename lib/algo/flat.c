@@ -49,9 +49,9 @@ static void send_to_all(struct hoop_lane *lane, const struct hoop_problem *p)
         const int chunk = p->coll == HOOP_ALL_GATHER ? p->rank : p->coll == HOOP_REDUCE_SCATTER ? peer : 0;
 
         if (p->coll == HOOP_ALL_REDUCE && p->in_place)
-            hoop_send_staged(lane, peer, HOOP_IN, chunk);
+            hoop_lane_send_staged(lane, peer, HOOP_IN, chunk);
         else
-            hoop_send(lane, peer, HOOP_IN, chunk);
+            hoop_lane_send(lane, peer, HOOP_IN, chunk);
     }
 }
 
@@ -60,7 +60,7 @@ static void receive_from_all(struct hoop_lane *lane, const struct hoop_problem *
     for (int i = 1; i < p->ranks; i++) {
         const int peer = (p->rank + p->ranks - i) % p->ranks;
 
-        hoop_recv(lane, peer, HOOP_OUT, p->coll == HOOP_ALL_GATHER ? peer : 0);
+        hoop_lane_recv(lane, peer, HOOP_OUT, p->coll == HOOP_ALL_GATHER ? peer : 0);
     }
 }
 
@@ -70,7 +70,7 @@ static void copy_own(struct hoop_lane *lane, const struct hoop_problem *p)
     const int chunk = blocks ? p->rank : 0;
 
     if (!p->in_place && p->coll != HOOP_BARRIER)
-        hoop_copy(lane, HOOP_OUT, chunk, HOOP_IN, chunk);
+        hoop_lane_copy(lane, HOOP_OUT, chunk, HOOP_IN, chunk);
 }
 
 static enum hoop_status plan(struct hoop_builder *b, const struct hoop_problem *p)
@@ -92,14 +92,14 @@ static enum hoop_status plan(struct hoop_builder *b, const struct hoop_problem *
         if (at_root)
             hoop_algo_sum_in_order(lane, p, 0, 0);
         else
-            hoop_send(lane, p->root, HOOP_IN, 0);
+            hoop_lane_send(lane, p->root, HOOP_IN, 0);
         break;
     case HOOP_BROADCAST:
         if (at_root) {
             send_to_all(lane, p);
             copy_own(lane, p);
         } else {
-            hoop_recv(lane, p->root, HOOP_OUT, 0);
+            hoop_lane_recv(lane, p->root, HOOP_OUT, 0);
         }
         break;
     default: /* all-gather, barrier */

@@ -7,16 +7,16 @@ void hoop_algo_sum_in_order(struct hoop_lane *lane, const struct hoop_problem *p
     const int at = p->in_place ? spare : chunk;
 
     if (p->rank < 2) { /* what comes first is added to my own part: rank 0 has it from 1, rank 1 from 0 */
-        hoop_recv_reduce(lane, 1 - p->rank, HOOP_OUT, chunk, HOOP_IN);
+        hoop_lane_recv_reduce(lane, 1 - p->rank, HOOP_OUT, chunk, HOOP_IN);
     } else {
-        hoop_recv(lane, 0, early, at);
+        hoop_lane_recv(lane, 0, early, at);
         for (int rank = 1; rank < p->rank; rank++)
-            hoop_recv_reduce_at(lane, rank, early, at, early, at);
+            hoop_lane_recv_reduce_at(lane, rank, early, at, early, at);
         if (p->in_place)
-            hoop_combine(lane, HOOP_OUT, chunk, HOOP_TMP, at);
+            hoop_lane_combine(lane, HOOP_OUT, chunk, HOOP_TMP, at);
         else
-            hoop_combine(lane, HOOP_OUT, chunk, HOOP_IN, chunk);
+            hoop_lane_combine(lane, HOOP_OUT, chunk, HOOP_IN, chunk);
     }
     for (int rank = p->rank < 2 ? 2 : p->rank + 1; rank < p->ranks; rank++)
-        hoop_recv_reduce(lane, rank, HOOP_OUT, chunk, HOOP_OUT);
+        hoop_lane_recv_reduce(lane, rank, HOOP_OUT, chunk, HOOP_OUT);
 }

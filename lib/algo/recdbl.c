@@ -43,21 +43,21 @@ static void all_reduce(struct hoop_lane *lane, const struct hoop_problem *p)
     enum hoop_buffer mine = HOOP_IN;
 
     if (p->rank >= power) {
-        hoop_send(lane, p->rank - power, HOOP_IN, 0);
-        hoop_recv(lane, p->rank - power, HOOP_OUT, 0);
+        hoop_lane_send(lane, p->rank - power, HOOP_IN, 0);
+        hoop_lane_recv(lane, p->rank - power, HOOP_OUT, 0);
         return;
     }
     if (guest < p->ranks) {
-        hoop_recv_reduce(lane, guest, HOOP_OUT, 0, HOOP_IN);
+        hoop_lane_recv_reduce(lane, guest, HOOP_OUT, 0, HOOP_IN);
         mine = HOOP_OUT;
     }
     for (int distance = 1; distance < power; distance *= 2) {
-        hoop_send_staged(lane, p->rank ^ distance, mine, 0);
-        hoop_recv_reduce(lane, p->rank ^ distance, HOOP_OUT, 0, mine);
+        hoop_lane_send_staged(lane, p->rank ^ distance, mine, 0);
+        hoop_lane_recv_reduce(lane, p->rank ^ distance, HOOP_OUT, 0, mine);
         mine = HOOP_OUT;
     }
     if (guest < p->ranks)
-        hoop_send(lane, guest, HOOP_OUT, 0);
+        hoop_lane_send(lane, guest, HOOP_OUT, 0);
 }
 
 static void barrier(struct hoop_lane *lane, const struct hoop_problem *p)
@@ -65,8 +65,8 @@ static void barrier(struct hoop_lane *lane, const struct hoop_problem *p)
     const int n = p->ranks;
 
     for (int distance = 1; distance < n; distance *= 2) {
-        hoop_send(lane, (p->rank + distance) % n, HOOP_IN, 0);
-        hoop_recv(lane, (p->rank + n - distance) % n, HOOP_OUT, 0);
+        hoop_lane_send(lane, (p->rank + distance) % n, HOOP_IN, 0);
+        hoop_lane_recv(lane, (p->rank + n - distance) % n, HOOP_OUT, 0);
     }
 }
 

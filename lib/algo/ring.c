@@ -38,19 +38,19 @@ static void all_reduce(struct hoop_lane *lane, const struct hoop_problem *p)
 {
     const int n = p->ranks, next = (p->rank + 1) % n, prev = (p->rank + n - 1) % n;
 
-    hoop_send(lane, next, HOOP_IN, p->rank);
+    hoop_lane_send(lane, next, HOOP_IN, p->rank);
     for (int step = 1; step < n; step++) { /* collect */
         const int chunk = (p->rank + n - step) % n;
 
-        hoop_recv_reduce(lane, prev, HOOP_OUT, chunk, HOOP_IN);
-        hoop_send(lane, next, HOOP_OUT, chunk);
+        hoop_lane_recv_reduce(lane, prev, HOOP_OUT, chunk, HOOP_IN);
+        hoop_lane_send(lane, next, HOOP_OUT, chunk);
     }
     for (int step = 1; step < n; step++) { /* spread */
         const int chunk = (p->rank + 1 + n - step) % n;
 
-        hoop_recv(lane, prev, HOOP_OUT, chunk);
+        hoop_lane_recv(lane, prev, HOOP_OUT, chunk);
         if (step < n - 1)
-            hoop_send(lane, next, HOOP_OUT, chunk);
+            hoop_lane_send(lane, next, HOOP_OUT, chunk);
     }
 }
 
@@ -58,15 +58,15 @@ static void all_gather(struct hoop_lane *lane, const struct hoop_problem *p)
 {
     const int n = p->ranks, next = (p->rank + 1) % n, prev = (p->rank + n - 1) % n;
 
-    hoop_send(lane, next, HOOP_IN, p->rank);
+    hoop_lane_send(lane, next, HOOP_IN, p->rank);
     if (!p->in_place)
-        hoop_copy(lane, HOOP_OUT, p->rank, HOOP_IN, p->rank);
+        hoop_lane_copy(lane, HOOP_OUT, p->rank, HOOP_IN, p->rank);
     for (int step = 1; step < n; step++) {
         const int chunk = (p->rank + n - step) % n;
 
-        hoop_recv(lane, prev, HOOP_OUT, chunk);
+        hoop_lane_recv(lane, prev, HOOP_OUT, chunk);
         if (step < n - 1)
-            hoop_send(lane, next, HOOP_OUT, chunk);
+            hoop_lane_send(lane, next, HOOP_OUT, chunk);
     }
 }
 
@@ -74,27 +74,27 @@ static void reduce_scatter(struct hoop_lane *lane, const struct hoop_problem *p)
 {
     const int n = p->ranks, next = (p->rank + 1) % n, prev = (p->rank + n - 1) % n;
 
-    hoop_send(lane, next, HOOP_IN, prev);
+    hoop_lane_send(lane, next, HOOP_IN, prev);
     for (int step = 2; step < n; step++) {
         const int chunk = (p->rank + n - step) % n;
 
-        hoop_recv_reduce_at(lane, prev, HOOP_TMP, step % 2, HOOP_IN, chunk);
-        hoop_send(lane, next, HOOP_TMP, step % 2);
+        hoop_lane_recv_reduce_at(lane, prev, HOOP_TMP, step % 2, HOOP_IN, chunk);
+        hoop_lane_send(lane, next, HOOP_TMP, step % 2);
     }
-    hoop_recv_reduce(lane, prev, HOOP_OUT, p->rank, HOOP_IN);
+    hoop_lane_recv_reduce(lane, prev, HOOP_OUT, p->rank, HOOP_IN);
 }
 
 static void broadcast(struct hoop_lane *lane, const struct hoop_problem *p)
 {
     if (p->rank == 0) {
-        hoop_send(lane, 1, HOOP_IN, 0);
+        hoop_lane_send(lane, 1, HOOP_IN, 0);
         if (!p->in_place)
-            hoop_copy(lane, HOOP_OUT, 0, HOOP_IN, 0);
+            hoop_lane_copy(lane, HOOP_OUT, 0, HOOP_IN, 0);
         return;
     }
-    hoop_recv(lane, p->rank - 1, HOOP_OUT, 0);
+    hoop_lane_recv(lane, p->rank - 1, HOOP_OUT, 0);
     if (p->rank + 1 < p->ranks)
-        hoop_send(lane, p->rank + 1, HOOP_OUT, 0);
+        hoop_lane_send(lane, p->rank + 1, HOOP_OUT, 0);
 }
 
 static void reduce(struct hoop_lane *lane, const struct hoop_problem *p)
@@ -102,12 +102,12 @@ static void reduce(struct hoop_lane *lane, const struct hoop_problem *p)
     const enum hoop_buffer sum = p->rank == 0 ? HOOP_OUT : HOOP_TMP;
 
     if (p->rank == p->ranks - 1) {
-        hoop_send(lane, p->rank - 1, HOOP_IN, 0);
+        hoop_lane_send(lane, p->rank - 1, HOOP_IN, 0);
         return;
     }
-    hoop_recv_reduce(lane, p->rank + 1, sum, 0, HOOP_IN);
+    hoop_lane_recv_reduce(lane, p->rank + 1, sum, 0, HOOP_IN);
     if (p->rank > 0)
-        hoop_send(lane, p->rank - 1, sum, 0);
+        hoop_lane_send(lane, p->rank - 1, sum, 0);
 }
 
 static enum hoop_status plan(struct hoop_builder *b, const struct hoop_problem *p)

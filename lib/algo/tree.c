@@ -59,34 +59,34 @@ static void up(struct hoop_lane *lane, const struct hoop_problem *p, enum hoop_b
     enum hoop_buffer mine = HOOP_IN;
 
     for (int i = 0; i < children(p); i++) {
-        hoop_recv_reduce(lane, 2 * p->rank + 1 + i, sum, 0, mine);
+        hoop_lane_recv_reduce(lane, 2 * p->rank + 1 + i, sum, 0, mine);
         mine = sum;
     }
     if (p->rank > 0)
-        hoop_send(lane, parent(p), mine, 0);
+        hoop_lane_send(lane, parent(p), mine, 0);
 }
 
 /* Hand down what the root has in `from`. */
 static void down(struct hoop_lane *lane, const struct hoop_problem *p, enum hoop_buffer from)
 {
     if (p->rank > 0) {
-        hoop_recv(lane, parent(p), HOOP_OUT, 0);
+        hoop_lane_recv(lane, parent(p), HOOP_OUT, 0);
         from = HOOP_OUT;
     }
     for (int i = 0; i < children(p); i++)
-        hoop_send(lane, 2 * p->rank + 1 + i, from, 0);
+        hoop_lane_send(lane, 2 * p->rank + 1 + i, from, 0);
 }
 
 static void barrier(struct hoop_lane *lane, const struct hoop_problem *p)
 {
     for (int i = 0; i < children(p); i++)
-        hoop_recv(lane, 2 * p->rank + 1 + i, HOOP_OUT, 0);
+        hoop_lane_recv(lane, 2 * p->rank + 1 + i, HOOP_OUT, 0);
     if (p->rank > 0) {
-        hoop_send(lane, parent(p), HOOP_IN, 0);
-        hoop_recv(lane, parent(p), HOOP_OUT, 0);
+        hoop_lane_send(lane, parent(p), HOOP_IN, 0);
+        hoop_lane_recv(lane, parent(p), HOOP_OUT, 0);
     }
     for (int i = 0; i < children(p); i++)
-        hoop_send(lane, 2 * p->rank + 1 + i, HOOP_IN, 0);
+        hoop_lane_send(lane, 2 * p->rank + 1 + i, HOOP_IN, 0);
 }
 
 static enum hoop_status plan(struct hoop_builder *b, const struct hoop_problem *p)
@@ -98,7 +98,7 @@ static enum hoop_status plan(struct hoop_builder *b, const struct hoop_problem *
         struct hoop_lane *way_down = hoop_lane(b);
 
         up(lane, p, HOOP_OUT);
-        hoop_after(way_down, lane);
+        hoop_lane_after(way_down, lane);
         down(way_down, p, HOOP_OUT);
         break;
     }
@@ -108,7 +108,7 @@ static enum hoop_status plan(struct hoop_builder *b, const struct hoop_problem *
     case HOOP_BROADCAST:
         down(lane, p, HOOP_IN);
         if (p->rank == 0 && !p->in_place)
-            hoop_copy(lane, HOOP_OUT, 0, HOOP_IN, 0);
+            hoop_lane_copy(lane, HOOP_OUT, 0, HOOP_IN, 0);
         break;
     default:
         barrier(lane, p);

@@ -34,14 +34,14 @@ static enum hoop_status plan(struct hoop_builder *b, const struct hoop_problem *
 
     hoop_grid(b, n);
     for (int i = 1; i < n; i++) /* beginning with the next rank, so that not all begin with the same one */
-        hoop_send(lane, (own + i) % n, HOOP_IN, (own + i) % n);
+        hoop_lane_send(lane, (own + i) % n, HOOP_IN, (own + i) % n);
     hoop_algo_sum_in_order(lane, p, own, own);
     if (p->coll == HOOP_REDUCE_SCATTER)
         return hoop_builder_status(b);
     for (int i = 1; i < n; i++)
-        hoop_send(lane, (own + i) % n, HOOP_OUT, own);
+        hoop_lane_send(lane, (own + i) % n, HOOP_OUT, own);
     for (int i = 1; i < n; i++)
-        hoop_recv(lane, (own + n - i) % n, HOOP_OUT, (own + n - i) % n);
+        hoop_lane_recv(lane, (own + n - i) % n, HOOP_OUT, (own + n - i) % n);
     return hoop_builder_status(b);
 }
 

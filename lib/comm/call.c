@@ -73,9 +73,9 @@ enum hoop_status hoop_scratch_grow(struct hoop_comm *comm, struct hoop_scratch *
 /* Connect what the plan names and is not connected yet. */
 static enum hoop_status connect_links(struct hoop_comm *comm, const struct hoop_plan *plan)
 {
-    if ((int)plan->lanes > comm->lanes)
+    if ((int)plan->lanes >= comm->lanes)
         return hoop_fail(HOOP_ERR_INTERNAL, "plan %s has %u lanes, the communicator only %d", plan->algo->name,
-                         plan->lanes, comm->lanes);
+                         plan->lanes, comm->lanes - 1);
     for (uint32_t l = 0; l < plan->lanes; l++)
         for (uint32_t s = 0; s < plan->lane[l].steps; s++) {
             const struct hoop_step *step = &plan->lane[l].step[s];
@@ -275,7 +275,7 @@ static enum hoop_status run_together(const struct hoop_comm_call *call, uint64_t
 }
 
 /* A call that failed by itself must not leave the others waiting. */
-static enum hoop_status conclude(struct hoop_comm *comm, enum hoop_status status)
+enum hoop_status hoop_comm_conclude(struct hoop_comm *comm, enum hoop_status status)
 {
     const struct hoop_verdict own = {HOOP_VERDICT_FAILED, comm->rank, comm->rank, (unsigned)comm->sequence};
 
@@ -284,7 +284,8 @@ static enum hoop_status conclude(struct hoop_comm *comm, enum hoop_status status
     if (!hoop_verdict_stands(comm->board))
         hoop_verdict_pass(comm->board, own);
     const struct hoop_verdict verdict = hoop_verdict_get(comm->board);
-    if (verdict.kind == HOOP_VERDICT_FAILED && verdict.a == comm->rank)
+    if ((verdict.kind == HOOP_VERDICT_FAILED && verdict.a == comm->rank) ||
+        (verdict.kind == HOOP_VERDICT_PAIR && verdict.b == comm->rank)) /* our own text tells more */
         return hoop_comm_failed(comm, status);
     return hoop_comm_condemned(comm);
 }
@@ -296,6 +297,8 @@ static enum hoop_status run(const struct hoop_comm_call *call)
 
     if (status != HOOP_OK)
         return status;
+    if ((int)call->coll > HOOP_COLLS)
+        return hoop_point_run(comm, call, 1);
     const uint64_t tag = publish(call, ++comm->sequence);
     struct hoop_record *record = hoop_record_begin(comm->recorder);
     *record = (struct hoop_record){.status = HOOP_AGAIN,
@@ -312,7 +315,7 @@ static enum hoop_status run(const struct hoop_comm_call *call)
         status = run_together(call, tag, record);
     record->status = status;
     if (status != HOOP_OK)
-        return conclude(comm, status);
+        return hoop_comm_conclude(comm, status);
     comm->stats.calls += !call->closing;
     comm->stats.bytes += vector_of(call) * element_of(call);
     return HOOP_OK;
@@ -367,6 +370,45 @@ static enum hoop_status take_turn_now(const struct hoop_comm_call *call)
     return status;
 }
 
+/* The calls of a group: collectives in their order, then the messages. */
+static enum hoop_status run_batch(const struct hoop_comm_batch *batch)
+{
+    enum hoop_status status = HOOP_OK;
+
+    for (size_t i = 0; status == HOOP_OK && i < batch->calls; i++)
+        if ((int)batch->call[i].coll <= HOOP_COLLS)
+            status = run(&batch->call[i]);
+    return status == HOOP_OK ? hoop_point_run(batch->comm, batch->call, batch->calls) : status;
+}
+
+static enum hoop_status take_turn_of_batch(void *data)
+{
+    const struct hoop_comm_batch *batch = data;
+    struct hoop_comm *comm = batch->comm;
+    const uint64_t ticket = batch->ticket;
+
+    wait_for_turn(comm, ticket);
+    const enum hoop_status status = run_batch(batch);
+    end_turn(comm, ticket);
+    return status;
+}
+
+enum hoop_status hoop_comm_submit_batch(struct hoop_comm_batch *batch)
+{
+    batch->ticket = batch->comm->issued++;
+    if (batch->stream == NULL) {
+        enum hoop_status status = take_turn_of_batch(batch);
+        hoop_free(batch);
+        return status;
+    }
+    enum hoop_status status = hoop_stream_enqueue(batch->stream, take_turn_of_batch, batch);
+    if (status != HOOP_OK) {
+        batch->comm->issued--;
+        hoop_free(batch);
+    }
+    return status;
+}
+
 void hoop_comm_drain(struct hoop_comm *comm)
 {
     wait_for_turn(comm, comm->issued);
@@ -378,6 +420,10 @@ enum hoop_status hoop_comm_submit(const struct hoop_comm_call *call, hoop_stream
 {
     struct hoop_comm *comm = call->comm;
     struct hoop_comm_call ticketed = *call;
+    enum hoop_status status = call->closing ? HOOP_AGAIN : hoop_group_note(call, stream);
+
+    if (status != HOOP_AGAIN)
+        return status;
 
     if (stream == NULL) {
         ticketed.ticket = comm->issued++;
@@ -388,7 +434,7 @@ enum hoop_status hoop_comm_submit(const struct hoop_comm_call *call, hoop_stream
         return HOOP_ERR_MEMORY;
     *kept = ticketed;
     kept->ticket = comm->issued++;
-    enum hoop_status status = hoop_stream_enqueue(stream, take_turn, kept);
+    status = hoop_stream_enqueue(stream, take_turn, kept);
     if (status != HOOP_OK) {
         comm->issued--;
         hoop_free(kept);

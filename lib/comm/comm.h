@@ -66,13 +66,14 @@ struct hoop_comm {
     struct hoop_settings settings;
     struct hoop_terrain terrain;
     struct hoop_choice choice;
-    int channels, slots, lanes;
+    int channels, slots, lanes; /* the last lane carries sends and receives */
 
     struct hoop_board *board;
     struct hoop_heap *heap;
     struct hoop_watch *watch;
     struct hoop_domain *domain;
     struct hoop_link **links; /* ranks * lanes */
+    hoop_stream *helper;      /* runs this communicator's part of a group of several; NULL until needed */
 
     struct hoop_plan_cache plans;
     struct hoop_exec *exec;
@@ -96,6 +97,35 @@ struct hoop_comm {
     struct hoop_recorder *recorder;
     struct hoop_stats stats;
 };
+
+/* A message between two ranks goes through the same calls as a collective, under one of these as its coll. The root is the peer. */
+enum { HOOP_POINT_SEND = HOOP_COLLS + 1, HOOP_POINT_RECV };
+
+/* The calls of a group on one communicator: they have one turn. */
+struct hoop_comm_batch {
+    struct hoop_comm *comm;
+    hoop_stream *stream;
+    uint64_t ticket;
+    size_t calls;
+    struct hoop_comm_call call[];
+};
+
+/* Take the call into the thread's group, if there is one. Returns HOOP_AGAIN if there is none, HOOP_OK if it was noted.
+ * Errors: HOOP_ERR_MEMORY. */
+enum hoop_status hoop_group_note(const struct hoop_comm_call *call, hoop_stream *stream);
+
+/* Is the thread inside a group? */
+bool hoop_group_open(void);
+
+/* Run a batch now, or give it to its stream, which frees it then. Errors: as hoop_comm_submit. */
+enum hoop_status hoop_comm_submit_batch(struct hoop_comm_batch *batch);
+
+/* Run sends and receives of one communicator, all together. `calls` of `call`; others among them are skipped.
+ * Blocking: until all are done.   Errors: those of the public calls; the error is the communicator's then. */
+enum hoop_status hoop_point_run(struct hoop_comm *comm, const struct hoop_comm_call *call, size_t calls);
+
+/* Make a failure known to all ranks and give up the links. Returns the status that stands. */
+enum hoop_status hoop_comm_conclude(struct hoop_comm *comm, enum hoop_status status);
 
 /* Run the call now (stream NULL) or in the stream's order; *call is copied.
  * Errors: those of the public calls. */

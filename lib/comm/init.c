@@ -131,7 +131,7 @@ static enum hoop_status apply_settings(struct hoop_comm *comm)
     comm->slots = (int)hoop_setting_number(&comm->settings, HOOP_SETTING_SLOTS);
     comm->choice.frame = hoop_setting_size(&comm->settings, HOOP_SETTING_SLICE) / 64 * 64;
     comm->choice.flat_max = hoop_setting_size(&comm->settings, HOOP_SETTING_FLAT_MAX);
-    comm->lanes = comm->channels * HOOP_LANES_A_CHANNEL;
+    comm->lanes = comm->channels * HOOP_LANES_A_CHANNEL + 1;
     return HOOP_OK;
 }
 
@@ -330,6 +330,7 @@ void hoop_comm_drop_links(struct hoop_comm *comm)
 
 void hoop_comm_free(struct hoop_comm *comm)
 {
+    hoop_stream_destroy(comm->helper);
     hoop_comm_drop_links(comm);
     hoop_free(comm->links);
     if (comm->domain)

@@ -88,6 +88,12 @@ static void report_late(struct hoop_wait *wait, uint64_t now)
     char call[160], ranks[256];
     const double seconds = (double)(now - wait->begun) / 1e9;
 
+    wait->next_report = now + (uint64_t)(2 * wait->late * 1e9);
+    if (wait->sequence == 0) {
+        hoop_log(HOOP_LOG_WARN, board->rank, "a send or receive has waited %.3g s for its peer", seconds);
+        return;
+    }
+
     hoop_call_text(&hoop_board_card(board, board->rank)->call[wait->sequence % HOOP_CALL_RECORDS], call, sizeof call);
     if (late_ranks(wait, ranks, sizeof ranks) >= 0)
         hoop_log(HOOP_LOG_WARN, board->rank,
@@ -96,7 +102,6 @@ static void report_late(struct hoop_wait *wait, uint64_t now)
     else
         hoop_log(HOOP_LOG_WARN, board->rank, "call %" PRIu64 " (%s) has taken %.3g s; all ranks are in it",
                  wait->sequence, call, seconds);
-    wait->next_report = now + (uint64_t)(2 * wait->late * 1e9);
 }
 
 static void look(struct hoop_wait *wait)

@@ -18,8 +18,8 @@ struct hoop_wait {
     int spins, yields;    /* polls before the next phase */
     double late, timeout; /* seconds; timeout 0: never */
     /* of the running call */
-    uint64_t sequence;
-    uint64_t begun; /* when the present wait, in which nothing moved, was first looked at; 0: not yet */
+    uint64_t sequence; /* 0: sends and receives, which have no number */
+    uint64_t begun;    /* when the present wait, in which nothing moved, was first looked at; 0: not yet */
     uint64_t next_look, next_report;
     enum hoop_wait_phase phase;
     int polls; /* in this phase */

@@ -51,6 +51,7 @@ enum hoop_status hoop_verdict_status(struct hoop_verdict verdict)
     case HOOP_VERDICT_FAILED:
         return HOOP_ERR_PEER;
     case HOOP_VERDICT_MISMATCH:
+    case HOOP_VERDICT_PAIR:
         return HOOP_ERR_MISMATCH;
     case HOOP_VERDICT_ABORTED:
         return HOOP_ERR_ABORTED;
@@ -157,6 +158,11 @@ void hoop_verdict_text(const struct hoop_board *board, struct hoop_verdict verdi
         break;
     case HOOP_VERDICT_ABORTED:
         snprintf(text, size, "rank %d called hoop_comm_abort", verdict.a);
+        break;
+    case HOOP_VERDICT_PAIR:
+        snprintf(text, size,
+                 "rank %d sends another message than rank %d expects from it; that rank's own message shows both",
+                 verdict.a, verdict.b);
         break;
     case HOOP_VERDICT_DAMAGED:
         snprintf(text, size,

@@ -19,6 +19,7 @@ enum hoop_verdict_kind {
     HOOP_VERDICT_ABORTED,  /* rank a called hoop_comm_abort */
     HOOP_VERDICT_LATE, /* rank a was late by more than HOOP_TIMEOUT; b noticed. a == b: nobody is late, yet nothing moves */
     HOOP_VERDICT_FAILED, /* rank a failed by itself (no memory, a bug) inside a call */
+    HOOP_VERDICT_PAIR,   /* rank a sends another message than rank b expects */
     HOOP_VERDICT_DAMAGED /* the word holds no verdict: somebody wrote over the shared memory */
 };
 

@@ -143,12 +143,12 @@ static void append_local(struct hoop_lane *lane, enum hoop_step_kind kind, enum 
                                     .from = (uint32_t)from_chunk});
 }
 
-void hoop_copy(struct hoop_lane *lane, enum hoop_buffer to, int to_chunk, enum hoop_buffer from, int from_chunk)
+void hoop_lane_copy(struct hoop_lane *lane, enum hoop_buffer to, int to_chunk, enum hoop_buffer from, int from_chunk)
 {
     append_local(lane, HOOP_STEP_COPY, to, to_chunk, from, from_chunk);
 }
 
-void hoop_combine(struct hoop_lane *lane, enum hoop_buffer to, int to_chunk, enum hoop_buffer from, int from_chunk)
+void hoop_lane_combine(struct hoop_lane *lane, enum hoop_buffer to, int to_chunk, enum hoop_buffer from, int from_chunk)
 {
     append_local(lane, HOOP_STEP_REDUCE, to, to_chunk, from, from_chunk);
 }
@@ -164,17 +164,17 @@ static void append_send(struct hoop_lane *lane, int peer, enum hoop_buffer from,
                                     .from = (uint32_t)chunk});
 }
 
-void hoop_send(struct hoop_lane *lane, int peer, enum hoop_buffer from, int chunk)
+void hoop_lane_send(struct hoop_lane *lane, int peer, enum hoop_buffer from, int chunk)
 {
     append_send(lane, peer, from, chunk, 0);
 }
 
-void hoop_send_staged(struct hoop_lane *lane, int peer, enum hoop_buffer from, int chunk)
+void hoop_lane_send_staged(struct hoop_lane *lane, int peer, enum hoop_buffer from, int chunk)
 {
     append_send(lane, peer, from, chunk, HOOP_STEP_STAGED);
 }
 
-void hoop_recv(struct hoop_lane *lane, int peer, enum hoop_buffer to, int chunk)
+void hoop_lane_recv(struct hoop_lane *lane, int peer, enum hoop_buffer to, int chunk)
 {
     if (!take_peer(lane, peer) || !take_chunk(lane, to, chunk))
         return;
@@ -182,8 +182,8 @@ void hoop_recv(struct hoop_lane *lane, int peer, enum hoop_buffer to, int chunk)
            (struct hoop_step){.kind = HOOP_STEP_RECV, .to_buffer = (uint8_t)to, .peer = peer, .to = (uint32_t)chunk});
 }
 
-void hoop_recv_reduce_at(struct hoop_lane *lane, int peer, enum hoop_buffer to, int to_chunk, enum hoop_buffer from,
-                         int from_chunk)
+void hoop_lane_recv_reduce_at(struct hoop_lane *lane, int peer, enum hoop_buffer to, int to_chunk,
+                              enum hoop_buffer from, int from_chunk)
 {
     if (!take_peer(lane, peer) || !take_chunk(lane, to, to_chunk) || !take_chunk(lane, from, from_chunk))
         return;
@@ -195,12 +195,12 @@ void hoop_recv_reduce_at(struct hoop_lane *lane, int peer, enum hoop_buffer to, 
                                     .from = (uint32_t)from_chunk});
 }
 
-void hoop_recv_reduce(struct hoop_lane *lane, int peer, enum hoop_buffer to, int chunk, enum hoop_buffer from)
+void hoop_lane_recv_reduce(struct hoop_lane *lane, int peer, enum hoop_buffer to, int chunk, enum hoop_buffer from)
 {
-    hoop_recv_reduce_at(lane, peer, to, chunk, from, chunk);
+    hoop_lane_recv_reduce_at(lane, peer, to, chunk, from, chunk);
 }
 
-void hoop_after(struct hoop_lane *lane, const struct hoop_lane *other)
+void hoop_lane_after(struct hoop_lane *lane, const struct hoop_lane *other)
 {
     if (other == lane)
         object(lane->builder, lane, "a lane cannot wait for itself");

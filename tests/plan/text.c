@@ -148,25 +148,25 @@ static enum hoop_status write_mistake(struct hoop_builder *builder, const struct
 
     hoop_grid(builder, mistake == 0 ? 0 : mistake == 1 ? problem->ranks + 1 : problem->ranks);
     if (mistake == 2)
-        hoop_send(lane, problem->ranks, HOOP_IN, 0);
+        hoop_lane_send(lane, problem->ranks, HOOP_IN, 0);
     if (mistake == 3)
-        hoop_send(lane, problem->rank, HOOP_IN, 0);
+        hoop_lane_send(lane, problem->rank, HOOP_IN, 0);
     if (mistake == 4)
-        hoop_copy(lane, HOOP_OUT, problem->ranks, HOOP_IN, 0);
+        hoop_lane_copy(lane, HOOP_OUT, problem->ranks, HOOP_IN, 0);
     if (mistake == 5)
-        hoop_recv(lane, 1, HOOP_TMP, -1);
+        hoop_lane_recv(lane, 1, HOOP_TMP, -1);
     if (mistake == 6)
-        hoop_after(lane, lane);
+        hoop_lane_after(lane, lane);
     if (mistake == 7)
         for (int i = 0; i < HOOP_MAX_LANES; i++)
-            hoop_copy(hoop_lane(builder), HOOP_OUT, 0, HOOP_IN, 0);
+            hoop_lane_copy(hoop_lane(builder), HOOP_OUT, 0, HOOP_IN, 0);
     if (mistake == 8) {
-        hoop_copy(lane, HOOP_OUT, 0, HOOP_IN, 0);
+        hoop_lane_copy(lane, HOOP_OUT, 0, HOOP_IN, 0);
         hoop_grid(builder, problem->ranks);
     }
     if (mistake == 9)
-        hoop_combine(lane, (enum hoop_buffer)3, 0, HOOP_IN, 0);
-    hoop_copy(lane, HOOP_OUT, 99, HOOP_IN, 99); /* a second mistake, which is not told */
+        hoop_lane_combine(lane, (enum hoop_buffer)3, 0, HOOP_IN, 0);
+    hoop_lane_copy(lane, HOOP_OUT, 99, HOOP_IN, 99); /* a second mistake, which is not told */
     return hoop_builder_status(builder);
 }
 
