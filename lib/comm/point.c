@@ -214,7 +214,7 @@ static enum hoop_status run_points(struct hoop_comm *comm, struct point *point, 
 
 enum hoop_status hoop_point_run(struct hoop_comm *comm, const struct hoop_comm_call *call, size_t calls)
 {
-    struct point single, *point = calls == 1 ? &single : hoop_calloc(calls, sizeof *point);
+    struct point single = {0}, *point = calls == 1 ? &single : hoop_calloc(calls, sizeof *point);
 
     enum hoop_status status = point ? run_points(comm, point, call, calls) : HOOP_ERR_MEMORY;
     if (status != HOOP_OK)
