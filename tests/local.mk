@@ -11,7 +11,7 @@ SH_LOG_COMPILER = $(SHELL) $(top_srcdir)/tests/capped bash
 AM_TESTS_ENVIRONMENT = TEST_SOURCE='$(abs_top_srcdir)'; TEST_BUILD='$(abs_top_builddir)'; CC='$(CC)'; CFLAGS='$(CFLAGS)'; \
 	MAKE='$(MAKE)'; CK_DEFAULT_TIMEOUT=$${CK_DEFAULT_TIMEOUT-60}; \
 	export TEST_SOURCE TEST_BUILD CC CFLAGS MAKE CK_DEFAULT_TIMEOUT;
-EXTRA_DIST += tests/capped
+EXTRA_DIST += tests/capped tests/tsan.h
 
 # Build what the tests need without running them.
 .PHONY: check-programs

@@ -13,6 +13,7 @@
 
 #include "boot/meeting.h"
 #include "boot_ranks.h"
+#include "tsan.h"
 
 START_TEST(all_ranks_meet)
 {
@@ -468,16 +469,7 @@ START_TEST(server_that_dies_is_reported)
 }
 END_TEST
 
-/* A thread sanitizer does not follow threads that are started after a fork from several threads. */
-#if defined(__SANITIZE_THREAD__)
-#define FORKS_WITH_THREADS 0
-#elif defined(__has_feature)
-#define FORKS_WITH_THREADS !__has_feature(thread_sanitizer)
-#else
-#define FORKS_WITH_THREADS 1
-#endif
-
-#if FORKS_WITH_THREADS
+#if !UNDER_TSAN
 START_TEST(forked_child_serves_for_itself)
 {
     const uint16_t own_port = parts.address.port;
@@ -539,7 +531,7 @@ int main(void)
     tcase_add_test(tests, stale_or_changed_hellos_are_rejected);
     tcase_add_test(tests, nonsense_of_a_rank_counts_as_its_death);
     tcase_add_test(tests, large_table_and_verdict_reach_a_slow_reader);
-#if FORKS_WITH_THREADS
+#if !UNDER_TSAN
     tcase_add_test(tests, forked_child_serves_for_itself);
 #endif
     tcase_add_test(tests, bad_arguments);

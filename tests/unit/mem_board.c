@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "mem/board.h"
 #include "mem/heap.h"
+#include "tsan.h"
 
 enum { MIB = 1 << 20 };
 
@@ -164,7 +165,8 @@ int main(void)
     tcase_add_test(tests, parts_do_not_overlap);
     tcase_add_test(tests, other_ranks_see_it);
     tcase_add_test(tests, strange_segments_are_refused);
-    tcase_add_test(tests, more_than_there_is);
+    if (!UNDER_TSAN)
+        tcase_add_test(tests, more_than_there_is);
     tcase_add_test(tests, blocks_keep_apart);
     tcase_add_test(tests, every_allocation_may_fail);
     suite_add_tcase(suite, tests);
