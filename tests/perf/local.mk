@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# `make bench-peers`: hoop against other libraries on this host. Not a test, and nothing of it is built or looked for
+# before it is asked for. BENCH_PEERS: options for tests/perf/peers, such as "--quick".
+perf_programs = tests/perf/peer_hoop tests/perf/limit
+EXTRA_PROGRAMS += $(perf_programs)
+CLEANFILES += $(perf_programs) peers.json
+tests_perf_peer_hoop_SOURCES = tests/perf/peer_hoop.c tests/perf/measure.c tests/perf/measure.h
+tests_perf_peer_hoop_LDADD = libhoop.la
+tests_perf_peer_hoop_LDFLAGS = $(AM_LDFLAGS) -no-install
+tests_perf_limit_SOURCES = tests/perf/limit.c tests/perf/measure.c tests/perf/measure.h
+tests_perf_limit_CFLAGS = $(AM_CFLAGS) -march=native
+
+EXTRA_DIST += tests/perf/peers tests/perf/targets tests/perf/table.awk tests/perf/peer_mpi.c tests/perf/peer_gloo.cc
+.PHONY: bench-peers
+bench-peers: $(perf_programs) tools/run/hooprun$(EXEEXT)
+	$(AM_V_at)TEST_BUILD='$(abs_top_builddir)' CC='$(CC)' bash $(top_srcdir)/tests/perf/peers $(BENCH_PEERS)

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The tables of bench-peers, and all figures as JSON.
+#
+# Input: targets, then lines "layout|ranks|name|kind|round|bytes|microseconds|how" in the order measured; the columns
+# come in the order of their first line. kind: hoop, limit, debian or newest.
+# Variables: json (file to write), about (text of JSON members).
+BEGIN { FS = "|" }
+
+FILENAME ~ /targets$/ {
+    if ($0 !~ /^#/ && split($0, t, " ") == 6) {
+        targets++
+        for (i = 1; i <= 6; i++)
+            target[targets, i] = t[i]
+    }
+    next
+}
+
+{
+    if (!($1 in ranks)) {
+        layouts[++layout_count] = $1
+        ranks[$1] = $2
+    }
+    if (!($3 in kind)) {
+        names[++name_count] = $3
+        kind[$3] = $4
+    }
+    if (!(($1, $6) in seen)) {
+        seen[$1, $6] = 1
+        sizes[$1, ++size_count[$1]] = $6
+    }
+    ran[$1, $3] = 1
+    times[$1, $3, $6] = times[$1, $3, $6] " " $7
+    if ($8 != "")
+        how[$1, $3, $6] = $8
+}
+
+function median(list,    v, n, i, j, x) {
+    n = split(list, v, " ")
+    for (i = 2; i <= n; i++) {
+        x = v[i] + 0
+        for (j = i - 1; j > 0 && v[j] + 0 > x; j--)
+            v[j + 1] = v[j]
+        v[j + 1] = x
+    }
+    return n == 0 ? 0 : n % 2 ? v[(n + 1) / 2] + 0 : (v[n / 2] + v[n / 2 + 1]) / 2
+}
+
+function time_of(layout, name, bytes) {
+    return median(times[layout, name, bytes])
+}
+
+# The least time of that kind, 0: none; sets best_name.
+function best_of(layout, sort, bytes,    i, t, best) {
+    best = 0
+    best_name = ""
+    for (i = 1; i <= name_count; i++) {
+        if (kind[names[i]] != sort)
+            continue
+        t = time_of(layout, names[i], bytes)
+        if (t > 0 && (best == 0 || t < best)) {
+            best = t
+            best_name = names[i]
+        }
+    }
+    return best
+}
+
+function ratio(layout, name, sort, bytes,    own, other) {
+    own = time_of(layout, name, bytes)
+    other = best_of(layout, sort, bytes)
+    return own > 0 && other > 0 ? other / own : 0
+}
+
+function size_text(bytes) {
+    return bytes >= 1048576 ? bytes / 1048576 "M" : bytes >= 1024 ? bytes / 1024 "K" : bytes
+}
+
+function time_text(t) {
+    return t == 0 ? "-" : t < 100 ? sprintf("%.2f", t) : t < 1000 ? sprintf("%.1f", t) : sprintf("%.0f", t)
+}
+
+function ratio_text(r) {
+    return r == 0 ? "-" : r < 10 ? sprintf("%.2f", r) : sprintf("%.0f", r)
+}
+
+# The targets of a row as text, counting them; json_targets receives them as JSON.
+function verdicts(layout, bytes,    i, r, text, met) {
+    json_targets = ""
+    for (i = 1; i <= targets; i++) {
+        if (target[i, 1] != "any" && target[i, 1] != ranks[layout] || bytes < target[i, 2] + 0 || bytes > target[i, 3] + 0)
+            continue
+        r = ratio(layout, target[i, 4], target[i, 5], bytes)
+        if (r == 0)
+            continue
+        met = r >= target[i, 6] + 0
+        met ? good++ : bad++
+        text = text (text == "" ? "" : ", ") target[i, 4] "/" target[i, 5] " " target[i, 6] (met ? " ok" : " MISSED")
+        json_targets = json_targets (json_targets == "" ? "" : ", ") sprintf("{\"buffers\": \"%s\", \"against\": \"%s\", " \
+            "\"least\": %s, \"ratio\": %.4g, \"met\": %s}", target[i, 4], target[i, 5], target[i, 6], r, met ? "true" : "false")
+    }
+    return text
+}
+
+function has(layout, sort,    i) {
+    for (i = 1; i <= name_count; i++)
+        if (kind[names[i]] == sort && (layout, names[i]) in ran)
+            return 1
+    return 0
+}
+
+# The ratios of the table: what is divided by what.
+function ratio_columns(layout,    n) {
+    n = 0
+    if (has(layout, "debian")) {
+        columns[++n] = "hoop debian"
+        columns[++n] = "malloc debian"
+    }
+    if (has(layout, "newest")) {
+        columns[++n] = "hoop newest"
+        columns[++n] = "malloc newest"
+    }
+    if (has(layout, "limit"))
+        columns[++n] = "hoop limit"
+    return n
+}
+
+function json_row(layout, bytes,    i, n, text, list, member) {
+    text = sprintf("    {\"layout\": \"%s\", \"ranks\": %d, \"bytes\": %d, \"us\": {", layout, ranks[layout], bytes)
+    n = 0
+    for (i = 1; i <= name_count; i++) {
+        if (!((layout, names[i], bytes) in times) || times[layout, names[i], bytes] == "")
+            continue
+        list = substr(times[layout, names[i], bytes], 2)
+        gsub(/ /, ", ", list)
+        member = sprintf("\"%s\": {\"median\": %.6g, \"rounds\": [%s], \"how\": \"%s\"}", names[i],
+            time_of(layout, names[i], bytes), list, how[layout, names[i], bytes])
+        text = text (n++ ? ", " : "") member
+    }
+    return text "}, \"targets\": [" json_targets "]}"
+}
+
+function table(layout,    i, c, n, s, bytes, line, parts, text) {
+    n = ratio_columns(layout)
+    printf "\n%s: time of a call in microseconds (median of the rounds' medians), and others' time / hoop's\n", layout
+    line = sprintf("%6s", "size")
+    for (i = 1; i <= name_count; i++)
+        if ((layout, names[i]) in ran)
+            line = line sprintf(" %10s", names[i])
+    for (c = 1; c <= n; c++) {
+        split(columns[c], parts, " ")
+        line = line sprintf(" %13s", parts[2] "/" parts[1])
+    }
+    print line "  targets"
+    for (s = 1; s <= size_count[layout]; s++) {
+        bytes = sizes[layout, s]
+        line = sprintf("%6s", size_text(bytes))
+        for (i = 1; i <= name_count; i++)
+            if ((layout, names[i]) in ran)
+                line = line sprintf(" %10s", time_text(time_of(layout, names[i], bytes)))
+        for (c = 1; c <= n; c++) {
+            split(columns[c], parts, " ")
+            line = line sprintf(" %13s", ratio_text(ratio(layout, parts[1], parts[2], bytes)))
+        }
+        text = verdicts(layout, bytes)
+        print line "  " text
+        json_rows = json_rows (json_rows == "" ? "" : ",\n") json_row(layout, bytes)
+    }
+}
+
+END {
+    for (l = 1; l <= layout_count; l++)
+        table(layouts[l])
+    printf "\ntargets: %d met, %d missed\n", good, bad
+    if (json != "")
+        printf "{\n%s,\n  \"rows\": [\n%s\n  ]\n}\n", about, json_rows >json
+}
