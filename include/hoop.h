@@ -307,6 +307,21 @@ struct hoop_stats {
 /* Read the figures.   Blocking: never.   Threads: as a collective.   Errors: HOOP_ERR_ARG. */
 HOOP_API enum hoop_status hoop_stats(const struct hoop_comm *comm, struct hoop_stats *stats);
 
+#define HOOP_EXPLAIN_TEXT 32768 /* bytes that every explanation fits into, with its final NUL */
+
+/* Explain how a collective of some size is done on this communicator: every candidate with its predicted time, who was left
+ * out and why, the choice and its reason, what setting would change it, and, after such calls that ran a plan, how long
+ * they took on this rank. As `hoop-plan explain` shows it, for a communicator of the same ranks, cores and settings.
+ *
+ * collective   "all_reduce", "broadcast", … as hoop-plan lists them.
+ * bytes        of its whole vector: count elements; for all_gather and reduce_scatter all ranks' blocks.
+ * json         0: text for people; else one JSON object.
+ * text, size   receives the explanation with a final NUL; at least HOOP_EXPLAIN_TEXT bytes.
+ * Not collective: any rank may ask.
+ * Blocking: never.   Threads: as a collective.   Errors: HOOP_ERR_ARG (no such collective, or size too small). */
+HOOP_API enum hoop_status hoop_explain(const struct hoop_comm *comm, const char *collective, size_t bytes, int json,
+                                       char *text, size_t size);
+
 /* Bytes of one element; 0 for a value that is not a type.   Blocking: never.   Threads: any.   Errors: none. */
 HOOP_API size_t hoop_type_size(enum hoop_type type);
 

@@ -229,6 +229,74 @@ struct hoop_check {
  * Errors: HOOP_ERR_ARG (a plan is wrong: check->fault tells), HOOP_ERR_MEMORY. */
 HOOP_API enum hoop_status hoop_plan_check(struct hoop_plan *const *plan, struct hoop_check *check);
 
+/* ---- choice: which algorithm, how long it may take, and why ---- */
+
+/* Constants of the cost model; the list with ranges and help is lib/plan/model.def. Times in ns, rates in GB/s, which is
+ * bytes per ns. Plain data. */
+struct hoop_model {
+    double hop, hop_crowded, post, slot, copy, reduce;
+    bool measured; /* read from a file, not built in */
+};
+
+/* What a call is predicted to cost, in ns. time is the sum of the others. */
+struct hoop_prediction {
+    double time;
+    double hops;     /* the longest chain of messages */
+    double messages; /* work for messages and slices */
+    double copy, reduce;
+};
+
+/* The constants that are compiled in.   Blocking: never.   Threads: any.   Errors: none. */
+HOOP_API struct hoop_model hoop_model_builtin(void);
+
+/* Predict the time of a call, from the algorithm's formulas:
+ *
+ *     depth * hop + crowd * (messages * post + moved / frame * slot + moved / copy + reduced / reduce)
+ *
+ * where crowd is 1, or ranks / cores where ranks outnumber cores and take turns. A pure function; it grows with bytes.
+ * problem  solved by the algorithm.
+ * bytes    of the collective's whole vector (all_gather, reduce_scatter: all ranks' blocks).
+ * frame    bytes of one slice, 1 or more.   cores  that the ranks share, 1 or more.
+ * Blocking: never.   Threads: any.   Errors: none. */
+HOOP_API struct hoop_prediction hoop_model_predict(const struct hoop_model *model, const struct hoop_algo *algo,
+                                                   const struct hoop_problem *problem, size_t bytes, size_t frame,
+                                                   int cores);
+
+/* Read the text of a model file (its form is in lib/plan/model.c); any text is safe to give. *model is unchanged on failure.
+ * Blocking: never.   Threads: any.   Errors: HOOP_ERR_ARG (names line and word). */
+HOOP_API enum hoop_status hoop_model_parse(struct hoop_model *model, const char *text, size_t size);
+
+/* Write a model file.   Blocking: on the file.   Threads: any.   Errors: HOOP_ERR_SYSTEM (the file's error). */
+HOOP_API enum hoop_status hoop_model_print(const struct hoop_model *model, FILE *file);
+
+/* Read a model file of at most 64 KiB. *model is unchanged on failure.
+ * Blocking: on the file.   Threads: any.   Errors: HOOP_ERR_SETUP (names file, line and word), HOOP_ERR_MEMORY. */
+HOOP_API enum hoop_status hoop_model_load(struct hoop_model *model, const char *path);
+
+/* What the choice depends on beside the call; equal on all ranks of a communicator. Plain data. */
+struct hoop_choice {
+    const struct hoop_algo *flat;   /* serves every collective */
+    const struct hoop_algo *forced; /* HOOP_ALGO; NULL: by cost. Where it cannot serve a collective, cost decides */
+    size_t frame, flat_max;         /* HOOP_SLICE; HOOP_FLAT_MAX */
+    int cores;                      /* that the ranks may run on, all together */
+    struct hoop_model model;        /* HOOP_MODEL, or the built-in one */
+};
+
+/* What a communicator made now on this machine would choose by: settings from the environment, the cores of this process,
+ * the constants of HOOP_MODEL's file.
+ * Blocking: on that file.   Threads: any.   Errors: HOOP_ERR_SETUP (names setting or file). */
+HOOP_API enum hoop_status hoop_choice_read(struct hoop_choice *choice);
+
+/* Explain a call without a communicator: the text of hoop_explain (hoop.h) for the same choice.
+ *
+ * problem   its rank and in_place hardly matter; channels 1.
+ * bytes     of the collective's whole vector.
+ * json      one object instead of text for people.
+ * text, size  receives the explanation with a final NUL; HOOP_EXPLAIN_TEXT bytes are always enough.
+ * Blocking: never.   Threads: any.   Errors: HOOP_ERR_ARG (bad problem, or size too small: says what is needed). */
+HOOP_API enum hoop_status hoop_plan_explain(const struct hoop_choice *choice, const struct hoop_problem *problem,
+                                            size_t bytes, bool json, char *text, size_t size);
+
 #ifdef __cplusplus
 }
 #endif

@@ -257,13 +257,12 @@ static enum hoop_status run_together(const struct hoop_comm_call *call, uint64_t
     struct hoop_comm *comm = call->comm;
     const struct hoop_problem problem = {
         .coll = call->coll, .ranks = comm->ranks, .in_place = call->in_place, .channels = 1};
-    const size_t element = element_of(call), vector = vector_of(call) * element;
-    const size_t published = call->coll == HOOP_REDUCE_SCATTER ? vector : call->count * element;
-    const struct hoop_algo *algo = hoop_comm_select(&comm->terrain, &problem, vector, published, &comm->choice);
+    const size_t vector = vector_of(call) * element_of(call);
+    const struct hoop_algo *algo = hoop_comm_select(comm, &problem, vector);
 
     record->plan = algo->name;
     hoop_wait_begin(&comm->wait, comm->sequence);
-    if (algo == comm->choice.flat && published <= comm->choice.flat_max)
+    if (algo == comm->choice.flat && hoop_choice_published(&problem, vector) <= comm->choice.flat_max)
         return run_flat(call, tag);
     if (comm->sequence > HOOP_RUN_AHEAD) {
         enum hoop_status status = hoop_flat_await_start(&comm->flat, comm->sequence - HOOP_RUN_AHEAD, &comm->wait);
@@ -271,7 +270,11 @@ static enum hoop_status run_together(const struct hoop_comm_call *call, uint64_t
             return status;
     }
     hoop_flat_ring_all(comm->board); /* ranks that run ahead may wait for us to have started */
-    return needs_wide(call) ? run_wide(call, algo, tag) : run_and_divide(call, algo, tag);
+    const uint64_t begin = hoop_now();
+    const enum hoop_status status = needs_wide(call) ? run_wide(call, algo, tag) : run_and_divide(call, algo, tag);
+    if (status == HOOP_OK)
+        hoop_comm_time(comm, call->coll, vector, algo, hoop_now() - begin);
+    return status;
 }
 
 /* A call that failed by itself must not leave the others waiting. */

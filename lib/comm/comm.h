@@ -24,6 +24,7 @@
 #include "mem/heap.h"
 #include "obs/recorder.h"
 #include "plan/cache.h"
+#include "plan/choose.h"
 
 enum { HOOP_LANES_A_CHANNEL = 4 };
 
@@ -48,23 +49,20 @@ struct hoop_scratch {
     size_t bytes;
 };
 
-/* What selection decides with; equal on all ranks. */
-struct hoop_terrain {
-    int ranks;
-    int cores; /* that the ranks may run on, all together */
-};
+/* How long plans took here, for hoop_explain: the latest calls of different collectives, sizes and algorithms. */
+enum { HOOP_TIMINGS = 64 };
 
-struct hoop_choice {
-    const struct hoop_algo *flat;   /* serves every collective */
-    const struct hoop_algo *forced; /* NULL: by cost. Where it cannot serve a collective, cost decides */
-    size_t frame, flat_max;         /* largest piece moved at once; largest vector for the flat exchange */
+struct hoop_timing {
+    const struct hoop_algo *algo; /* NULL: empty */
+    enum hoop_coll coll;
+    size_t vector;                    /* bytes of the whole vector */
+    uint64_t calls, least_ns, sum_ns; /* waiting for late peers included */
 };
 
 struct hoop_comm {
     int rank, ranks;
     unsigned long forks; /* of the process when it was made: a forked child must not use it */
     struct hoop_settings settings;
-    struct hoop_terrain terrain;
     struct hoop_choice choice;
     int channels, slots, lanes; /* the last lane carries sends and receives */
 
@@ -96,6 +94,7 @@ struct hoop_comm {
     bool finalized;
     struct hoop_recorder *recorder;
     struct hoop_stats stats;
+    struct hoop_timing timing[HOOP_TIMINGS];
 };
 
 /* A message between two ranks goes through the same calls as a collective, under one of these as its coll. The root is the peer. */
@@ -143,11 +142,13 @@ enum hoop_status hoop_comm_failed(struct hoop_comm *comm, enum hoop_status statu
 /* Take a standing verdict over as the communicator's error. */
 enum hoop_status hoop_comm_condemned(struct hoop_comm *comm);
 
-/* The algorithm for a call. A pure function of values that are equal on all ranks. Never fails: flat serves everything.
- * vector     bytes of the collective's whole vector.
- * published  bytes that a rank would write into its flat slot. */
-const struct hoop_algo *hoop_comm_select(const struct hoop_terrain *terrain, const struct hoop_problem *problem,
-                                         size_t vector, size_t published, const struct hoop_choice *choice);
+/* The algorithm for a call of `vector` bytes. Never fails: flat serves everything. */
+const struct hoop_algo *hoop_comm_select(const struct hoop_comm *comm, const struct hoop_problem *problem,
+                                         size_t vector);
+
+/* Note how long a plan took. */
+void hoop_comm_time(struct hoop_comm *comm, enum hoop_coll coll, size_t vector, const struct hoop_algo *algo,
+                    uint64_t ns);
 
 /* Make the scratch at least `bytes` large. Errors: HOOP_ERR_MEMORY. */
 enum hoop_status hoop_scratch_grow(struct hoop_comm *comm, struct hoop_scratch *scratch, size_t bytes);

@@ -18,6 +18,7 @@
 #include "boot/share.h"
 #include "comm/comm.h"
 #include "mem/ring.h"
+#include "plan/model.h"
 #include "transports/transports.h"
 #include "wire/cursor.h"
 
@@ -28,6 +29,7 @@ struct self {
     char host[HOST_TEXT + 1]; /* the kernel's boot id: equal means one machine */
     uint64_t cpus[CPU_WORDS]; /* those it may run on */
     char share[HOOP_SHARE_NAME];
+    struct hoop_model model; /* rank 0's is everybody's */
 };
 
 /* ---- who we are ---- */
@@ -57,6 +59,23 @@ static void read_cpus(uint64_t cpus[CPU_WORDS])
             cpus[cpu / 64] |= (uint64_t)1 << cpu % 64;
 }
 
+/* The constants bit by bit, so that all ranks compute with the same ones. */
+static void put_model(struct hoop_writer *writer, const struct hoop_model *model)
+{
+    hoop_put_u8(writer, model->measured);
+#define CONSTANT(name, unit, standard, least, most, help) hoop_put_f64(writer, model->name);
+#include "plan/model.def"
+#undef CONSTANT
+}
+
+static void get_model(struct hoop_reader *reader, struct hoop_model *model)
+{
+    model->measured = hoop_get_u8_range(reader, 0, 1);
+#define CONSTANT(name, unit, standard, least, most, help) model->name = hoop_get_f64(reader);
+#include "plan/model.def"
+#undef CONSTANT
+}
+
 static void write_self(const struct self *self, struct hoop_boot_blob *blob)
 {
     struct hoop_writer writer = hoop_writer(blob->data, sizeof blob->data);
@@ -65,6 +84,7 @@ static void write_self(const struct self *self, struct hoop_boot_blob *blob)
     for (int i = 0; i < CPU_WORDS; i++)
         hoop_put_u64(&writer, self->cpus[i]);
     hoop_put_bytes(&writer, self->share, sizeof self->share);
+    put_model(&writer, &self->model);
     blob->size = (uint16_t)hoop_writer_used(&writer);
 }
 
@@ -78,14 +98,14 @@ static enum hoop_status read_self(const struct hoop_boot_blob *blob, int rank, s
         self->cpus[i] = hoop_get_u64(&reader);
     hoop_get_bytes(&reader, self->share, sizeof self->share);
     self->share[sizeof self->share - 1] = 0;
-    if (!hoop_reader_done(&reader))
+    get_model(&reader, &self->model);
+    if (!hoop_reader_done(&reader) || !hoop_model_valid(&self->model))
         return hoop_fail(HOOP_ERR_SETUP, "rank %d sent a description of itself that cannot be read", rank);
     return HOOP_OK;
 }
 
 /* Look at all ranks: they must be on one host; count the cores that they share. */
-static enum hoop_status survey(const struct hoop_boot_blob *table, int ranks, struct self *leader,
-                               struct hoop_terrain *terrain)
+static enum hoop_status survey(const struct hoop_boot_blob *table, int ranks, struct self *leader, int *cores)
 {
     uint64_t cpus[CPU_WORDS] = {0};
     struct self self;
@@ -103,9 +123,9 @@ static enum hoop_status survey(const struct hoop_boot_blob *table, int ranks, st
         for (int i = 0; i < CPU_WORDS; i++)
             cpus[i] |= self.cpus[i];
     }
-    *terrain = (struct hoop_terrain){.ranks = ranks};
+    *cores = 0;
     for (int i = 0; i < CPU_WORDS; i++)
-        terrain->cores += __builtin_popcountll(cpus[i]);
+        *cores += __builtin_popcountll(cpus[i]);
     return HOOP_OK;
 }
 
@@ -113,7 +133,7 @@ static enum hoop_status survey(const struct hoop_boot_blob *table, int ranks, st
 
 static enum hoop_status apply_settings(struct hoop_comm *comm)
 {
-    const char *algo = comm->settings.value[HOOP_SETTING_ALGO].word, *log = comm->settings.value[HOOP_SETTING_LOG].word;
+    const char *log = comm->settings.value[HOOP_SETTING_LOG].word;
     static const char *const levels[] = {"error", "warn", "info", "debug"};
     int level = 0;
 
@@ -122,17 +142,19 @@ static enum hoop_status apply_settings(struct hoop_comm *comm)
     if (level == 4)
         return hoop_fail(HOOP_ERR_SETUP, "HOOP_LOG=%s: give error, warn, info or debug", log);
     hoop_log_level_set((enum hoop_log_level)level);
-    comm->choice.flat = hoop_algo_find("flat");
-    comm->choice.forced = strcmp(algo, "auto") == 0 ? NULL : hoop_algo_find(algo);
-    if (comm->choice.forced == NULL && strcmp(algo, "auto") != 0)
-        return hoop_fail(HOOP_ERR_SETUP,
-                         "HOOP_ALGO=%s: there is no such algorithm. hoop-plan list names them; auto chooses", algo);
     comm->channels = (int)hoop_setting_number(&comm->settings, HOOP_SETTING_CHANNELS);
     comm->slots = (int)hoop_setting_number(&comm->settings, HOOP_SETTING_SLOTS);
-    comm->choice.frame = hoop_setting_size(&comm->settings, HOOP_SETTING_SLICE) / 64 * 64;
-    comm->choice.flat_max = hoop_setting_size(&comm->settings, HOOP_SETTING_FLAT_MAX);
     comm->lanes = comm->channels * HOOP_LANES_A_CHANNEL + 1;
-    return HOOP_OK;
+    return hoop_choice_set(&comm->choice, &comm->settings);
+}
+
+/* Rank 0 reads the constants of the cost model and tells them to all (others: the built-in ones until then). */
+static enum hoop_status read_model(struct hoop_comm *comm)
+{
+    const struct hoop_setting_value *path = &comm->settings.value[HOOP_SETTING_MODEL];
+
+    comm->choice.model = hoop_model_builtin();
+    return comm->rank > 0 || path->empty ? HOOP_OK : hoop_model_load(&comm->choice.model, path->word);
 }
 
 static struct hoop_board_shape shape_of(const struct hoop_comm *comm)
@@ -193,7 +215,7 @@ static enum hoop_status equip(struct hoop_comm *comm)
     if (status == HOOP_OK)
         status = hoop_exec_new(&comm->exec);
     hoop_wait_init(&comm->wait, comm->board, hoop_setting_number(settings, HOOP_SETTING_SPIN),
-                   comm->terrain.cores < comm->ranks, hoop_setting_number(settings, HOOP_SETTING_LATE),
+                   comm->choice.cores < comm->ranks, hoop_setting_number(settings, HOOP_SETTING_LATE),
                    hoop_setting_number(settings, HOOP_SETTING_TIMEOUT));
     return status == HOOP_OK && comm->ranks > 1 ? open_domain(comm) : status;
 }
@@ -218,7 +240,9 @@ static enum hoop_status set_up(struct hoop_comm *comm, const struct hoop_unique_
     for (int rank = 0; rank < comm->ranks; rank++)
         lifeline[rank] = -1;
     hoop_boot_key(id, "share", key);
-    enum hoop_status status = survey(table, comm->ranks, &leader, &comm->terrain);
+    enum hoop_status status = survey(table, comm->ranks, &leader, &comm->choice.cores);
+    if (status == HOOP_OK)
+        comm->choice.model = leader.model;
     if (status == HOOP_OK)
         status = open_board(comm, share, &leader, key, hoop_boot_descriptor(boot), lifeline, deadline);
     if (status == HOOP_OK)
@@ -247,6 +271,7 @@ static enum hoop_status meet(struct hoop_comm *comm, const struct hoop_unique_id
         goto out;
     read_host(self.host);
     read_cpus(self.cpus);
+    self.model = comm->choice.model;
     if (share)
         snprintf(self.share, sizeof self.share, "%s", hoop_share_name(share));
     write_self(&self, &mine);
@@ -264,7 +289,7 @@ out:
 
 static enum hoop_status be_alone(struct hoop_comm *comm)
 {
-    comm->terrain = (struct hoop_terrain){.ranks = 1, .cores = 1};
+    comm->choice.cores = 1;
     enum hoop_status status = open_board(comm, NULL, NULL, NULL, -1, NULL, 0);
     return status == HOOP_OK ? equip(comm) : status;
 }
@@ -307,6 +332,8 @@ enum hoop_status hoop_comm_make(struct hoop_comm **comm, int ranks, const struct
     enum hoop_status status = hoop_settings_read(&new->settings);
     if (status == HOOP_OK)
         status = apply_settings(new);
+    if (status == HOOP_OK)
+        status = read_model(new);
     if (status == HOOP_OK)
         status = ranks == 1 ? be_alone(new) : meet(new, id);
     if (status != HOOP_OK) {

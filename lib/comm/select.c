@@ -1,48 +1,57 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Choice of the algorithm by a simple cost model.
+/* Choice of the algorithm, how long it took, and the explanation of both.
  *
- *     time = chain * hop + messages * post + moved / copy rate + reduced / reduce rate
- *
- * with the algorithm's own formulas for the four. The chain of dependent messages counts once with the first slice of
- * the data and is pipelined after that. Where ranks outnumber cores they take turns: the work of all of them adds up, and
- * each hop costs a change of context. The constants are of one current server core; they only have to rank the
- * algorithms, and all ranks use the same ones.
+ * The choice itself is lib/plan/choose.c, by the cost model of lib/plan/model.c; here it gets this communicator's values.
+ * Calls that run a plan are timed (the flat exchange of small vectors is not: reading the clock would be felt there).
  */
-#include <float.h>
+#include <string.h>
 
 #include "comm/comm.h"
+#include "plan/explain.h"
 
-static const double hop = 0.4e-6, hop_crowded = 8e-6, post = 0.15e-6, copy_rate = 8e9, reduce_rate = 6e9;
-
-static double seconds(const struct hoop_terrain *terrain, const struct hoop_cost *cost, size_t bytes, size_t frame)
+const struct hoop_algo *hoop_comm_select(const struct hoop_comm *comm, const struct hoop_problem *problem,
+                                         size_t vector)
 {
-    const double crowd = terrain->ranks > terrain->cores ? (double)terrain->ranks / terrain->cores : 1;
-    const double vector = (double)bytes, slices = vector * cost->volume / (double)frame;
-    const double chain = cost->depth * (crowd > 1 ? hop_crowded : hop);
-
-    return chain + crowd * ((cost->messages + slices) * post + cost->volume * vector / copy_rate +
-                            cost->reduced * vector / reduce_rate);
+    return hoop_choose(&comm->choice, problem, vector).algo;
 }
 
-const struct hoop_algo *hoop_comm_select(const struct hoop_terrain *terrain, const struct hoop_problem *problem,
-                                         size_t vector, size_t published, const struct hoop_choice *choice)
+/* The entry of a size, which another size may hold. */
+static unsigned place_of(enum hoop_coll coll, size_t vector, const struct hoop_algo *algo)
 {
-    const struct hoop_algo *best = choice->flat, *algo;
-    double least = DBL_MAX;
+    const uint64_t key = ((uint64_t)vector << 4 | (uint64_t)coll) ^ (uint64_t)(uintptr_t)algo << 32;
 
-    if (choice->forced && choice->forced->applicable(problem))
-        return choice->forced;
-    if (published <= choice->flat_max)
-        return best;
-    for (int i = 0; (algo = hoop_algo_get(i)) != NULL; i++) {
-        if (!algo->applicable(problem))
-            continue;
-        const struct hoop_cost cost = algo->cost(problem);
-        const double time = seconds(terrain, &cost, vector, choice->frame);
-        if (time < least) {
-            least = time;
-            best = algo;
-        }
-    }
-    return best;
+    return (unsigned)(key * 0x9e3779b97f4a7c15u >> 58) % HOOP_TIMINGS;
+}
+
+void hoop_comm_time(struct hoop_comm *comm, enum hoop_coll coll, size_t vector, const struct hoop_algo *algo,
+                    uint64_t ns)
+{
+    struct hoop_timing *timing = &comm->timing[place_of(coll, vector, algo)];
+
+    if (timing->algo != algo || timing->coll != coll || timing->vector != vector)
+        *timing = (struct hoop_timing){.algo = algo, .coll = coll, .vector = vector, .least_ns = ns};
+    timing->calls++;
+    timing->sum_ns += ns;
+    if (ns < timing->least_ns)
+        timing->least_ns = ns;
+}
+
+enum hoop_status hoop_explain(const struct hoop_comm *comm, const char *collective, size_t bytes, int json, char *text,
+                              size_t size)
+{
+    const int coll = collective ? hoop_coll_find(collective) : -1;
+
+    if (comm == NULL || coll < 0)
+        return hoop_fail(HOOP_ERR_ARG, "hoop_explain: %s",
+                         comm == NULL ? "the communicator is NULL"
+                                      : "there is no such collective; give all_reduce, "
+                                        "reduce, broadcast, …");
+    const struct hoop_problem problem = {.coll = (enum hoop_coll)coll, .ranks = comm->ranks, .channels = 1};
+    struct hoop_measured measured = {0};
+    const struct hoop_algo *algo = hoop_comm_select(comm, &problem, coll == HOOP_BARRIER ? 0 : bytes);
+    const struct hoop_timing *timing = &comm->timing[place_of(problem.coll, bytes, algo)];
+
+    if (timing->algo == algo && timing->coll == problem.coll && timing->vector == bytes)
+        measured = (struct hoop_measured){timing->calls, timing->least_ns, timing->sum_ns / timing->calls};
+    return hoop_explain_write(&comm->choice, &problem, bytes, &measured, json != 0, text, size);
 }

@@ -59,6 +59,15 @@ uint64_t hoop_get_u64(struct hoop_reader *reader)
     return get(reader, 8, 0, UINT64_MAX);
 }
 
+double hoop_get_f64(struct hoop_reader *reader)
+{
+    const uint64_t bits = hoop_get_u64(reader);
+    double value;
+
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
 uint8_t hoop_get_u8_range(struct hoop_reader *reader, uint8_t least, uint8_t most)
 {
     return (uint8_t)get(reader, 1, least, most);
@@ -162,6 +171,14 @@ void hoop_put_u32(struct hoop_writer *writer, uint32_t value)
 void hoop_put_u64(struct hoop_writer *writer, uint64_t value)
 {
     put(writer, 8, value);
+}
+
+void hoop_put_f64(struct hoop_writer *writer, double value)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &value, sizeof bits);
+    hoop_put_u64(writer, bits);
 }
 
 void hoop_put_bytes(struct hoop_writer *writer, const void *from, size_t bytes)

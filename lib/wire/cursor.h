@@ -23,6 +23,9 @@ uint16_t hoop_get_u16(struct hoop_reader *reader);
 uint32_t hoop_get_u32(struct hoop_reader *reader);
 uint64_t hoop_get_u64(struct hoop_reader *reader);
 
+/* A number in the form of IEEE 754; any bits are taken. */
+double hoop_get_f64(struct hoop_reader *reader);
+
 /* As above; a value below least or above most is a failure (and yields 0). */
 uint8_t hoop_get_u8_range(struct hoop_reader *reader, uint8_t least, uint8_t most);
 uint16_t hoop_get_u16_range(struct hoop_reader *reader, uint16_t least, uint16_t most);
@@ -54,6 +57,7 @@ void hoop_put_u8(struct hoop_writer *writer, uint8_t value);
 void hoop_put_u16(struct hoop_writer *writer, uint16_t value);
 void hoop_put_u32(struct hoop_writer *writer, uint32_t value);
 void hoop_put_u64(struct hoop_writer *writer, uint64_t value);
+void hoop_put_f64(struct hoop_writer *writer, double value);
 void hoop_put_bytes(struct hoop_writer *writer, const void *from, size_t bytes);
 void hoop_put_text(struct hoop_writer *writer, const char *text); /* u16 length, bytes without NUL; cut at 65535 */
 

@@ -23,4 +23,10 @@ tests_multi_split_LDADD = $(TEST_LIBS)
 tests_multi_numerics_SOURCES = tests/multi/numerics.c tests/harness.c
 tests_multi_numerics_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_numerics_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += tests/multi/explain
+TESTS += tests/multi/explain
+tests_multi_explain_SOURCES = tests/multi/explain.c tests/harness.c
+tests_multi_explain_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_multi_explain_LDADD = $(TEST_LIBS)
 endif

@@ -57,6 +57,46 @@ done
 run 0 draw all_reduce --algo ring -n 4
 [ "$(grep -c '<line class="arrow"' "$scratch/out")" -eq 24 ] || fail "a ring of 4 ranks has 24 messages"
 
+# Without the environment's own settings.
+unset HOOP_ALGO HOOP_MODEL HOOP_FLAT_MAX HOOP_SLICE
+run 0 explain all_reduce -s 1M -n 8 --cores 8
+says out '^\* [a-z]+  *[0-9]+\.[0-9]{3} '
+says out '^choice     [a-z]+: least predicted time$'
+says out '^range      the same from [0-9]+ bytes'
+says out '^constants  built in: hop [0-9]+'
+[ "$(grep -c '^change     HOOP_ALGO=' "$scratch/out")" -eq "$(($(grep -Ec '^[* ] [a-z]+  *[0-9]' "$scratch/out") - 1))" ] ||
+    fail "explain does not name a setting for every other candidate"
+run 0 explain all_gather -s 1M -n 8
+says out '^  tree .*left out: does not do this collective$'
+run 0 explain all_reduce -s 64 -n 2
+says out '^choice     flat: at most HOOP_FLAT_MAX=4096 bytes'
+HOOP_ALGO=tree run 0 explain all_reduce -s 64 -n 2
+says out '^choice     tree: HOOP_ALGO=tree asks for it$'
+says out '^change     HOOP_ALGO=auto gives flat$'
+printf 'hoop-model 1\nhop 1\ncopy 0.001\n' >"$scratch/model"
+HOOP_MODEL=$scratch/model run 0 explain all_reduce -s 1M -n 8
+says out '^constants  from HOOP_MODEL: hop 1\.000 ns'
+echo 'hop 2' >>"$scratch/model"
+HOOP_MODEL=$scratch/model run 1 explain all_reduce -s 1M -n 8
+says err 'model: line 4: hop is given twice'
+run 0 explain barrier -n 1
+says out '^choice     alone:'
+run 2 explain all_reduce -s 1X -n 2
+says err '1X: a size is a number of bytes'
+if command -v python3 >/dev/null; then
+    for coll in all_reduce barrier all_gather; do
+        run 0 explain "$coll" -s 70000 -n 12 --json
+        python3 -c '
+import json, sys
+it = json.load(sys.stdin)
+times = {c["algorithm"]: c["predicted_ns"] for c in it["candidates"] if c["fit"]}
+assert it["choice"] in times and it["ranks"] == 12 and it["model"]["hop"] == 400
+assert it["bytes"] == 0 or times[it["choice"]] == min(times.values())
+assert it["first_bytes"] <= it["bytes"] and (it["last_bytes"] is None or it["last_bytes"] >= it["bytes"])
+' <"$scratch/out" || fail "explain $coll --json is wrong: $(head -c 300 "$scratch/out")"
+    done
+fi
+
 run 2
 says err 'a command is missing'
 run 2 prove

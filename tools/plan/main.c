@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* hoop-plan: shows, proves and draws what the algorithms plan. */
+/* hoop-plan: shows, proves, draws and explains what the algorithms plan. */
 #include <errno.h>
 #include <hoop.h>
 #include <stdio.h>
@@ -9,7 +9,18 @@
 #include "manual.h"
 #include "plan_tool.h"
 
-enum { KEY_ROOT = 0x100, KEY_RANK, KEY_CHANNELS, KEY_IN_PLACE, KEY_ALL, KEY_UNFUSED, KEY_MOST, RANKS_MOST = 4096 };
+enum {
+    KEY_ROOT = 0x100,
+    KEY_RANK,
+    KEY_CHANNELS,
+    KEY_IN_PLACE,
+    KEY_ALL,
+    KEY_UNFUSED,
+    KEY_MOST,
+    KEY_CORES,
+    KEY_JSON,
+    RANKS_MOST = 4096
+};
 
 static const struct argp_option argp_options[] = {
     {"algo", 'a', "NAME", 0, "the algorithm, as list names it", 0},
@@ -22,12 +33,15 @@ static const struct argp_option argp_options[] = {
     {"unfused", KEY_UNFUSED, NULL, 0, "print: the author's steps, without the marks of the fuse pass", 0},
     {"all", KEY_ALL, NULL, 0, "check: every algorithm, collective and number of ranks", 0},
     {"most", KEY_MOST, "N", 0, "check --all: the largest number of ranks (default 128)", 0},
+    {"size", 's', "BYTES", 0, "explain: bytes of the whole vector, with suffix K, M or G", 0},
+    {"cores", KEY_CORES, "N", 0, "explain: cores that the ranks share (default: those of this process)", 0},
+    {"json", KEY_JSON, NULL, 0, "explain: one JSON object", 0},
     {"output", 'o', "FILE", 0, "draw, print: write to the file instead of standard output", 0},
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
-static const char *const commands[] = {"list", "print", "check", "draw"};
-enum command { LIST, PRINT, CHECK, DRAW, COMMANDS };
+static const char *const commands[] = {"list", "print", "check", "draw", "explain"};
+enum command { LIST, PRINT, CHECK, DRAW, EXPLAIN, COMMANDS };
 
 /* The words that the library knows, parted by blanks. */
 static char algo_names[256], command_words[256];
@@ -48,6 +62,20 @@ static int read_number(struct argp_state *state, const char *what, const char *t
     return (int)number;
 }
 
+static size_t read_size(struct argp_state *state, const char *text)
+{
+    static const char suffixes[] = "KMG";
+    char *end;
+
+    errno = 0;
+    const unsigned long long number = strtoull(text, &end, 10);
+    const char *suffix = *end != '\0' && end[1] == '\0' ? strchr(suffixes, *end) : NULL;
+    const unsigned shift = suffix != NULL ? 10 * (unsigned)(suffix - suffixes + 1) : 0;
+    if (errno != 0 || *text < '0' || *text > '9' || (*end != '\0' && suffix == NULL) || number >= 1ull << 50 >> shift)
+        argp_error(state, "%s: a size is a number of bytes below 2^50, with suffix K, M or G", text);
+    return (size_t)number << shift;
+}
+
 static const struct hoop_algo *read_algo(struct argp_state *state, const char *name)
 {
     const struct hoop_algo *algo = hoop_algo_find(name);
@@ -64,7 +92,7 @@ static void take_word(struct argp_state *state, struct line *line, const char *w
             if (strcmp(word, commands[i]) == 0)
                 line->command = i;
         if (line->command < 0)
-            argp_error(state, "%s: no such command; there are list, print, check and draw", word);
+            argp_error(state, "%s: no such command; there are list, print, check, draw and explain", word);
     } else if (line->options.coll < 0) {
         line->options.coll = hoop_coll_find(word);
         if (line->options.coll < 0)
@@ -83,12 +111,12 @@ static void check_line(struct argp_state *state, const struct line *line)
     const struct plan_options *options = &line->options;
 
     if (line->command < 0)
-        argp_error(state, "a command is missing: list, print, check or draw");
+        argp_error(state, "a command is missing: list, print, check, draw or explain");
     if (line->command == LIST || (line->command == CHECK && options->all))
         return;
     if (options->coll < 0)
         argp_error(state, "%s needs a collective, such as all_reduce", commands[line->command]);
-    if (options->algo == NULL)
+    if (options->algo == NULL && line->command != EXPLAIN)
         argp_error(state, "%s needs an algorithm, such as --algo ring", commands[line->command]);
     if (options->ranks == 0)
         argp_error(state, "%s needs a number of ranks, such as -n 4", commands[line->command]);
@@ -112,6 +140,15 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         return 0;
     case 'o':
         options->output = argument;
+        return 0;
+    case 's':
+        options->bytes = read_size(state, argument);
+        return 0;
+    case KEY_CORES:
+        options->cores = read_number(state, "--cores", argument, 1, RANKS_MOST);
+        return 0;
+    case KEY_JSON:
+        options->json = true;
         return 0;
     case KEY_RANK:
         options->rank =
@@ -149,12 +186,16 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct argp parser = {
     argp_options,
     parse,
-    "list\nprint COLLECTIVE\ncheck COLLECTIVE\ncheck --all\ndraw COLLECTIVE",
-    "Shows, proves and draws the plans by which hoop's algorithms solve the collectives.\v"
+    "list\nprint COLLECTIVE\ncheck COLLECTIVE\ncheck --all\ndraw COLLECTIVE\nexplain COLLECTIVE",
+    "Shows, proves, draws and explains the plans by which hoop's algorithms solve the collectives.\v"
     "list names the algorithms and what each solves. print writes plans in their text form. check runs the plans of "
     "all ranks on symbols and proves that every rank gets its result, that nothing deadlocks, with one free slot a "
     "link and with lent buffers, that lanes do not race, and that the cost is the algorithm's own formula. draw makes "
-    "an SVG picture: a column a rank, time downwards, an arrow a message, labelled by its chunk.",
+    "an SVG picture: a column a rank, time downwards, an arrow a message, labelled by its chunk. explain tells which "
+    "algorithm a communicator on this machine would choose "
+    "for a size, and why: every candidate with its predicted time, the sizes for which the choice stays the same, and "
+    "what setting would change "
+    "it. It reads the settings (HOOP_ALGO, HOOP_FLAT_MAX, HOOP_SLICE, HOOP_MODEL) as a communicator does.",
     NULL,
     NULL,
     NULL};
@@ -163,7 +204,8 @@ static const struct hoop_manual_section sections[] = {
     {"EXAMPLES", "  hoop-plan print all_reduce --algo ring -n 4 --rank 1\n"
                  "  hoop-plan check broadcast --algo dbtree -n 12\n"
                  "  hoop-plan check --all\n"
-                 "  hoop-plan draw all_reduce --algo dbtree -n 8 -o dbtree.svg\n"},
+                 "  hoop-plan draw all_reduce --algo dbtree -n 8 -o dbtree.svg\n"
+                 "  hoop-plan explain all_reduce -s 1M -n 8 --cores 8\n"},
     {"TEXT FORM", "A plan's head names algorithm, collective and problem; then come the lanes, a step\n"
                   "a line: its kind, the peer where there is one, the buffer and chunk written, the\n"
                   "buffer and chunk read, and flags. Lanes run side by side, the steps of a lane in\n"
@@ -189,7 +231,7 @@ static const struct hoop_manual_words words[] = {
 };
 
 static const struct hoop_manual manual = {.name = "hoop-plan",
-                                          .summary = "show, prove and draw the plans of collectives",
+                                          .summary = "show, prove, draw and explain the plans of collectives",
                                           .argp = &parser,
                                           .sections = sections,
                                           .words = words};
@@ -227,7 +269,9 @@ int main(int argc, char **argv)
         return print_plans(&line.options);
     case CHECK:
         return line.options.all ? check_all(&line.options) : check_one(&line.options);
-    default:
+    case DRAW:
         return draw_plans(&line.options);
+    default:
+        return explain_choice(&line.options);
     }
 }

@@ -16,7 +16,9 @@ struct plan_options {
     int root;  /* or ALL_ROOTS: none given */
     int channels;
     int most; /* check --all: the largest number of ranks */
-    bool in_place, all, unfused;
+    size_t bytes;
+    int cores; /* 0: those of this process */
+    bool in_place, all, unfused, json;
     const char *output; /* NULL: standard output */
 };
 
@@ -33,5 +35,6 @@ int print_plans(const struct plan_options *options);
 int check_one(const struct plan_options *options);
 int check_all(const struct plan_options *options);
 int draw_plans(const struct plan_options *options);
+int explain_choice(const struct plan_options *options);
 
 #endif

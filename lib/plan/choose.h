@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* The choice of the algorithm: a pure function of values that all ranks agreed on. */
+#ifndef HOOP_PLAN_CHOOSE_H
+#define HOOP_PLAN_CHOOSE_H
+
+#include "base/settings.h"
+#include "hoop/plan.h"
+
+enum hoop_reason {
+    HOOP_BY_FORCE, /* HOOP_ALGO names it */
+    HOOP_BY_SIZE,  /* small enough for the flat exchange, HOOP_FLAT_MAX */
+    HOOP_BY_COST   /* least predicted time */
+};
+
+struct hoop_decision {
+    const struct hoop_algo *algo;
+    enum hoop_reason reason;
+};
+
+/* Fill all but cores and model from the settings. Errors: HOOP_ERR_SETUP (no such algorithm). */
+enum hoop_status hoop_choice_set(struct hoop_choice *choice, const struct hoop_settings *settings);
+
+/* Bytes that a rank would write into its flat slot, for a whole vector of `vector` bytes. */
+size_t hoop_choice_published(const struct hoop_problem *problem, size_t vector);
+
+/* The algorithm for a call of `vector` bytes, and why. Never fails: flat serves everything. Earlier algorithms win ties. */
+struct hoop_decision hoop_choose(const struct hoop_choice *choice, const struct hoop_problem *problem, size_t vector);
+
+#endif

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Explaining a choice: every candidate with its predicted time and where the time goes, who was left out and why, what was
+ * chosen for which reason and over which sizes, what setting would change it, and predicted against measured.
+ *
+ * First the facts are gathered, by asking the same functions that choose for a call; then they are written, as text or as
+ * JSON. Numbers are written as whole ones (times in ns, or us with three digits), since printf of a fraction follows the
+ * locale.
+ */
+#include "plan/explain.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "plan/choose.h"
+#include "plan/model.h"
+
+enum { MOST = 64 };
+
+struct candidate {
+    const struct hoop_algo *algo;
+    bool fit;
+    const char *why; /* not fit: the reason */
+    struct hoop_prediction predicted;
+};
+
+struct facts {
+    const struct hoop_choice *choice;
+    const struct hoop_problem *problem;
+    const struct hoop_measured *measured;
+    size_t bytes;
+    struct candidate candidate[MOST];
+    int candidates;
+    struct hoop_decision decision;
+    size_t first, last;           /* sizes for which the decision is the same; last SIZE_MAX: without end */
+    struct hoop_decision by_cost; /* what cost alone would choose */
+};
+
+/* A text that grows in the caller's buffer, and counts on when it is full. */
+struct text {
+    char *to;
+    size_t size, used;
+};
+
+__attribute__((format(printf, 2, 3))) static void say(struct text *text, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    const int length = vsnprintf(text->used < text->size ? text->to + text->used : NULL,
+                                 text->used < text->size ? text->size - text->used : 0, format, arguments);
+    va_end(arguments);
+    text->used += length > 0 ? (size_t)length : 0;
+}
+
+static uint64_t whole(double ns)
+{
+    return (uint64_t)(ns + 0.5);
+}
+
+/* ---- gathering ---- */
+
+static const char *unfit(const struct hoop_algo *algo, const struct hoop_problem *problem)
+{
+    struct hoop_problem other = *problem;
+
+    other.in_place = !other.in_place;
+    if (algo->applicable(&other))
+        return problem->in_place ? "not in place" : "only in place";
+    for (other.ranks = 2; other.ranks <= 16; other.ranks++)
+        if (algo->applicable(&other))
+            return "not for this number of ranks";
+    return "does not do this collective";
+}
+
+static void gather_candidates(struct facts *facts)
+{
+    const struct hoop_choice *choice = facts->choice;
+    const struct hoop_algo *algo;
+
+    for (int i = 0; i < MOST && (algo = hoop_algo_get(i)) != NULL; i++) {
+        struct candidate *candidate = &facts->candidate[facts->candidates++];
+        *candidate = (struct candidate){.algo = algo, .fit = algo->applicable(facts->problem)};
+        if (candidate->fit)
+            candidate->predicted =
+                hoop_model_predict(&choice->model, algo, facts->problem, facts->bytes, choice->frame, choice->cores);
+        else
+            candidate->why = unfit(algo, facts->problem);
+    }
+}
+
+static bool same(const struct facts *facts, size_t bytes)
+{
+    const struct hoop_decision other = hoop_choose(facts->choice, facts->problem, bytes);
+
+    return other.algo == facts->decision.algo && other.reason == facts->decision.reason;
+}
+
+/* The sizes around facts->bytes up to the nearest changes, first doubled or halved, then cut in two until it is exact. */
+static void gather_range(struct facts *facts)
+{
+    size_t good = facts->bytes, bad = facts->bytes;
+
+    while (bad > 0 && same(facts, bad))
+        good = bad, bad /= 2;
+    facts->first = bad == 0 && same(facts, 0) ? 0 : good;
+    while (facts->first > 0 && good - bad > 1) {
+        const size_t middle = bad + (good - bad) / 2;
+        *(same(facts, middle) ? &good : &bad) = middle;
+        facts->first = good;
+    }
+    for (good = bad = facts->bytes; bad < SIZE_MAX / 4 && same(facts, bad); bad = bad * 2 + 1)
+        good = bad;
+    facts->last = bad >= SIZE_MAX / 4 ? SIZE_MAX : good;
+    while (facts->last < SIZE_MAX && bad - good > 1) {
+        const size_t middle = good + (bad - good) / 2;
+        *(same(facts, middle) ? &good : &bad) = middle;
+        facts->last = good;
+    }
+}
+
+static void gather(struct facts *facts)
+{
+    struct hoop_choice free = *facts->choice;
+
+    gather_candidates(facts);
+    facts->decision = hoop_choose(facts->choice, facts->problem, facts->bytes);
+    gather_range(facts);
+    free.forced = NULL;
+    free.flat_max = 0;
+    facts->by_cost = hoop_choose(&free, facts->problem, facts->bytes);
+}
+
+static bool alone(const struct facts *facts)
+{
+    return facts->problem->ranks == 1;
+}
+
+static void reason(const struct facts *facts, char text[static 256])
+{
+    const struct hoop_choice *choice = facts->choice;
+
+    if (alone(facts))
+        snprintf(text, 256, "a rank alone copies its data and runs no plan");
+    else if (facts->decision.reason == HOOP_BY_FORCE)
+        snprintf(text, 256, "HOOP_ALGO=%s asks for it", choice->forced->name);
+    else if (facts->decision.reason == HOOP_BY_SIZE)
+        snprintf(text, 256, "at most HOOP_FLAT_MAX=%zu bytes a rank are exchanged in one step%s", choice->flat_max,
+                 choice->forced ? ", and HOOP_ALGO cannot serve this collective" : "");
+    else
+        snprintf(text, 256, "least predicted time%s",
+                 choice->forced ? ", since HOOP_ALGO cannot serve this collective" : "");
+}
+
+/* What would change the choice: calls say for each setting and what it gives. */
+typedef void change_writer(struct text *text, const char *setting, const struct hoop_algo *gives);
+
+static void each_change(const struct facts *facts, struct text *text, change_writer *write)
+{
+    const struct hoop_choice *choice = facts->choice;
+    const size_t published = hoop_choice_published(facts->problem, facts->bytes);
+    char setting[64];
+
+    if (alone(facts))
+        return;
+    if (choice->forced && facts->decision.reason == HOOP_BY_FORCE) {
+        struct hoop_choice free = *choice;
+        free.forced = NULL;
+        write(text, "HOOP_ALGO=auto", hoop_choose(&free, facts->problem, facts->bytes).algo);
+    }
+    for (int i = 0; i < facts->candidates; i++)
+        if (facts->candidate[i].fit && facts->candidate[i].algo != facts->decision.algo) {
+            snprintf(setting, sizeof setting, "HOOP_ALGO=%s", facts->candidate[i].algo->name);
+            write(text, setting, facts->candidate[i].algo);
+        }
+    if (facts->decision.reason == HOOP_BY_SIZE && facts->by_cost.algo != choice->flat)
+        write(text, "HOOP_FLAT_MAX=0", facts->by_cost.algo);
+    if (facts->decision.reason == HOOP_BY_COST && facts->decision.algo != choice->flat && published <= 65536) {
+        snprintf(setting, sizeof setting, "HOOP_FLAT_MAX=%zu", published);
+        write(text, setting, choice->flat);
+    }
+}
+
+/* ---- text ---- */
+
+static void say_us(struct text *text, double ns)
+{
+    say(text, "%8" PRIu64 ".%03" PRIu64, whole(ns) / 1000, whole(ns) % 1000);
+}
+
+static void text_candidates(const struct facts *facts, struct text *text)
+{
+    say(text, "  candidate      predicted =      hops +  messages +      copy +    reduce   (us)\n");
+    for (int i = 0; i < facts->candidates; i++) {
+        const struct candidate *candidate = &facts->candidate[i];
+        say(text, "%c %-12s", candidate->algo == facts->decision.algo ? '*' : ' ', candidate->algo->name);
+        if (candidate->fit) {
+            const struct hoop_prediction *predicted = &candidate->predicted;
+            const double part[] = {predicted->time, predicted->hops, predicted->messages, predicted->copy,
+                                   predicted->reduce};
+            for (int p = 0; p < 5; p++)
+                say_us(text, part[p]);
+        } else {
+            say(text, "  left out: %s", candidate->why);
+        }
+        say(text, "\n");
+    }
+}
+
+static void text_change(struct text *text, const char *setting, const struct hoop_algo *gives)
+{
+    say(text, "change     %s gives %s\n", setting, gives->name);
+}
+
+static double predicted_of(const struct facts *facts)
+{
+    for (int i = 0; i < facts->candidates; i++)
+        if (facts->candidate[i].algo == facts->decision.algo)
+            return facts->candidate[i].predicted.time;
+    return 0;
+}
+
+static void text_measured(const struct facts *facts, struct text *text)
+{
+    const struct hoop_measured *measured = facts->measured;
+
+    if (measured == NULL)
+        return;
+    if (measured->calls == 0) {
+        say(text, "measured   no such call was timed%s\n",
+            facts->decision.reason == HOOP_BY_SIZE ? " (the exchange in one step is not)" : "");
+        return;
+    }
+    say(text, "measured  ");
+    say_us(text, (double)measured->least_ns);
+    say(text, " us at best, ");
+    say_us(text, (double)measured->mean_ns);
+    say(text, " us on average over %" PRIu64 " calls on this rank; predicted ", measured->calls);
+    say_us(text, predicted_of(facts));
+    say(text, " us\n");
+}
+
+static void text_model(const struct facts *facts, struct text *text)
+{
+    const struct hoop_model *model = &facts->choice->model;
+
+    say(text, "constants  %s:", model->measured ? "from HOOP_MODEL" : "built in");
+#define CONSTANT(name, unit, standard, least, most, help)                                  \
+    say(text, " %s %" PRIu64 ".%03" PRIu64 " %s", #name, whole(model->name * 1000) / 1000, \
+        whole(model->name * 1000) % 1000, unit);
+#include "plan/model.def"
+#undef CONSTANT
+    say(text, "\n");
+}
+
+static void write_text(const struct facts *facts, struct text *text)
+{
+    char why[256];
+
+    reason(facts, why);
+    say(text, "%s of %zu bytes, %d rank%s on %d core%s\n", hoop_coll_name(facts->problem->coll), facts->bytes,
+        facts->problem->ranks, alone(facts) ? "" : "s", facts->choice->cores, facts->choice->cores == 1 ? "" : "s");
+    text_candidates(facts, text);
+    say(text, "choice     %s: %s\n", alone(facts) ? "alone" : facts->decision.algo->name, why);
+    if (!alone(facts) && facts->problem->coll != HOOP_BARRIER) {
+        say(text, "range      the same from %zu bytes ", facts->first);
+        if (facts->last == SIZE_MAX)
+            say(text, "on\n");
+        else
+            say(text, "to %zu bytes\n", facts->last);
+    }
+    each_change(facts, text, text_change);
+    text_measured(facts, text);
+    text_model(facts, text);
+}
+
+/* ---- JSON: all words come from our own lists and need no quoting ---- */
+
+static void json_candidates(const struct facts *facts, struct text *text)
+{
+    say(text, "\"candidates\":[");
+    for (int i = 0; i < facts->candidates; i++) {
+        const struct candidate *candidate = &facts->candidate[i];
+        const struct hoop_prediction *p = &candidate->predicted;
+        say(text, "%s{\"algorithm\":\"%s\",\"fit\":%s,", i > 0 ? "," : "", candidate->algo->name,
+            candidate->fit ? "true" : "false");
+        if (candidate->fit)
+            say(text,
+                "\"predicted_ns\":%" PRIu64 ",\"hops_ns\":%" PRIu64 ",\"messages_ns\":%" PRIu64 ",\"copy_ns\":%" PRIu64
+                ",\"reduce_ns\":%" PRIu64 "}",
+                whole(p->time), whole(p->hops), whole(p->messages), whole(p->copy), whole(p->reduce));
+        else
+            say(text, "\"why\":\"%s\"}", candidate->why);
+    }
+    say(text, "],");
+}
+
+static void json_change(struct text *text, const char *setting, const struct hoop_algo *gives)
+{
+    say(text, "%s{\"setting\":\"%s\",\"gives\":\"%s\"}",
+        text->used > text->size || text->to[text->used - 1] == '[' ? "" : ",", setting, gives->name);
+}
+
+static void json_model(const struct facts *facts, struct text *text)
+{
+    const struct hoop_model *model = &facts->choice->model;
+
+    say(text, "\"model\":{\"measured\":%s", model->measured ? "true" : "false");
+#define CONSTANT(name, unit, standard, least, most, help)                                \
+    say(text, ",\"%s\":%" PRIu64 ".%03" PRIu64, #name, whole(model->name * 1000) / 1000, \
+        whole(model->name * 1000) % 1000);
+#include "plan/model.def"
+#undef CONSTANT
+    say(text, "}}\n");
+}
+
+static void write_json(const struct facts *facts, struct text *text)
+{
+    char why[256];
+
+    reason(facts, why);
+    say(text, "{\"collective\":\"%s\",\"bytes\":%zu,\"ranks\":%d,\"cores\":%d,", hoop_coll_name(facts->problem->coll),
+        facts->bytes, facts->problem->ranks, facts->choice->cores);
+    json_candidates(facts, text);
+    say(text, "\"choice\":\"%s\",\"because\":\"%s\",\"first_bytes\":%zu,",
+        alone(facts) ? "alone" : facts->decision.algo->name, why, facts->first);
+    if (facts->last == SIZE_MAX)
+        say(text, "\"last_bytes\":null,");
+    else
+        say(text, "\"last_bytes\":%zu,", facts->last);
+    say(text, "\"changes\":[");
+    each_change(facts, text, json_change);
+    say(text, "],\"measured\":");
+    if (facts->measured == NULL || facts->measured->calls == 0)
+        say(text, "null,");
+    else
+        say(text, "{\"calls\":%" PRIu64 ",\"least_ns\":%" PRIu64 ",\"mean_ns\":%" PRIu64 "},", facts->measured->calls,
+            facts->measured->least_ns, facts->measured->mean_ns);
+    json_model(facts, text);
+}
+
+/* ---- entry points ---- */
+
+enum hoop_status hoop_explain_write(const struct hoop_choice *choice, const struct hoop_problem *problem, size_t bytes,
+                                    const struct hoop_measured *measured, bool json, char *text, size_t size)
+{
+    struct facts facts = {
+        .choice = choice, .problem = problem, .measured = measured, .bytes = problem->coll == HOOP_BARRIER ? 0 : bytes};
+    struct text out = {text, size, 0};
+
+    if ((unsigned)problem->coll >= HOOP_COLLS || problem->ranks < 1 || problem->channels < 1)
+        return hoop_fail(HOOP_ERR_ARG, "collective %d of %d ranks in %d channels is no problem that has a plan",
+                         (int)problem->coll, problem->ranks, problem->channels);
+    if (text == NULL || size < HOOP_EXPLAIN_TEXT)
+        return hoop_fail(HOOP_ERR_ARG, "an explanation needs room for HOOP_EXPLAIN_TEXT = %d bytes; %zu were given",
+                         HOOP_EXPLAIN_TEXT, text ? size : 0);
+    gather(&facts);
+    (json ? write_json : write_text)(&facts, &out);
+    return out.used < size ? HOOP_OK
+                           : hoop_fail(HOOP_ERR_INTERNAL, "an explanation of %zu bytes does not fit", out.used);
+}
+
+enum hoop_status hoop_plan_explain(const struct hoop_choice *choice, const struct hoop_problem *problem, size_t bytes,
+                                   bool json, char *text, size_t size)
+{
+    return hoop_explain_write(choice, problem, bytes, NULL, json, text, size);
+}

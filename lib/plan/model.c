@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* The cost model: see hoop/plan.h.
+ *
+ * A model file is text of at most 64 KiB:
+ *
+ *     hoop-model 1
+ *     # a remark
+ *     hop 412.5
+ *     copy 9.75
+ *
+ * The first line names format and version. Then one constant a line, as model.def names them: a decimal number with at
+ * most nine digits before and three behind the point, read and written without the C library's locale. What is not named keeps its built-in
+ * value; an unknown or repeated name is an error.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/status.h"
+#include "hoop/plan.h"
+#include "plan/model.h"
+
+enum { FILE_MOST = 65536, CONSTANTS = HOOP_MODEL_CONSTANTS };
+
+static const struct constant {
+    const char *name;
+    size_t offset;
+    double standard, least, most;
+} constants[CONSTANTS] = {
+#define CONSTANT(name, unit, standard, least, most, help) \
+    {#name, offsetof(struct hoop_model, name), standard, least, most},
+#include "plan/model.def"
+#undef CONSTANT
+};
+
+static double *field(struct hoop_model *model, int i)
+{
+    return (double *)(void *)((char *)model + constants[i].offset);
+}
+
+double hoop_model_get(const struct hoop_model *model, int i)
+{
+    return *(const double *)(const void *)((const char *)model + constants[i].offset);
+}
+
+struct hoop_model hoop_model_builtin(void)
+{
+    struct hoop_model model = {.measured = false};
+
+    for (int i = 0; i < CONSTANTS; i++)
+        *field(&model, i) = constants[i].standard;
+    return model;
+}
+
+bool hoop_model_valid(const struct hoop_model *model)
+{
+    for (int i = 0; i < CONSTANTS; i++) {
+        const double value = hoop_model_get(model, i);
+        if (!(value >= constants[i].least && value <= constants[i].most)) /* NaN is neither */
+            return false;
+    }
+    return true;
+}
+
+/* ---- prediction ---- */
+
+struct hoop_prediction hoop_model_predict(const struct hoop_model *model, const struct hoop_algo *algo,
+                                          const struct hoop_problem *problem, size_t bytes, size_t frame, int cores)
+{
+    const struct hoop_cost cost = algo->cost(problem);
+    const double crowd = problem->ranks > cores ? (double)problem->ranks / cores : 1;
+    const double moved = cost.volume * (double)bytes, reduced = cost.reduced * (double)bytes;
+    struct hoop_prediction prediction = {
+        .hops = cost.depth * (crowd > 1 ? model->hop_crowded : model->hop),
+        .messages = crowd * (cost.messages * model->post + moved / (double)frame * model->slot),
+        .copy = crowd * moved / model->copy,
+        .reduce = crowd * reduced / model->reduce,
+    };
+
+    prediction.time = prediction.hops + prediction.messages + prediction.copy + prediction.reduce;
+    return prediction;
+}
+
+/* ---- model files ---- */
+
+struct reader {
+    const char *at, *end;
+    int line;
+};
+
+struct word {
+    const char *text;
+    size_t length;
+};
+
+/* The next line without what follows a '#'; false: no more. */
+static bool next_line(struct reader *reader, struct word *line)
+{
+    if (reader->at == reader->end)
+        return false;
+    const char *end = memchr(reader->at, '\n', (size_t)(reader->end - reader->at));
+    const char *stop = end ? end : reader->end, *remark;
+
+    line->text = reader->at;
+    remark = memchr(reader->at, '#', (size_t)(stop - reader->at));
+    line->length = (size_t)((remark ? remark : stop) - reader->at);
+    reader->at = end ? end + 1 : reader->end;
+    reader->line++;
+    return true;
+}
+
+/* Cut the line's next word off; its length is 0 if there is none. */
+static struct word next_word(struct word *line)
+{
+    struct word word;
+
+    while (line->length > 0 && (*line->text == ' ' || *line->text == '\t' || *line->text == '\r')) {
+        line->text++;
+        line->length--;
+    }
+    word = (struct word){line->text, 0};
+    while (word.length < line->length && line->text[word.length] != ' ' && line->text[word.length] != '\t' &&
+           line->text[word.length] != '\r')
+        word.length++;
+    line->text += word.length;
+    line->length -= word.length;
+    return word;
+}
+
+static bool same(struct word word, const char *text)
+{
+    return word.length == strlen(text) && memcmp(word.text, text, word.length) == 0;
+}
+
+/* What an error text may show of a word that a file holds. */
+static const char *shown(struct word word, char text[static 33])
+{
+    size_t i = 0;
+
+    for (; i < word.length && i < 32; i++)
+        text[i] = word.text[i] >= ' ' && word.text[i] < 0x7f ? word.text[i] : '?';
+    text[i] = 0;
+    return text;
+}
+
+/* Digits, at most nine, and up to three behind a point. */
+static bool read_number(struct word word, double *value)
+{
+    uint64_t thousandths = 0;
+    size_t digits = 0, behind = 0, i = 0;
+
+    for (; i < word.length && word.text[i] >= '0' && word.text[i] <= '9'; i++, digits++)
+        thousandths = thousandths * 10 + (uint64_t)(word.text[i] - '0');
+    if (digits == 0 || digits > 9)
+        return false;
+    if (i < word.length && word.text[i] == '.')
+        for (i++; i < word.length && word.text[i] >= '0' && word.text[i] <= '9' && behind < 3; i++, behind++)
+            thousandths = thousandths * 10 + (uint64_t)(word.text[i] - '0');
+    for (size_t places = behind; places < 3; places++)
+        thousandths *= 10;
+    *value = (double)thousandths / 1000;
+    return i == word.length && word.text[word.length - 1] != '.';
+}
+
+static enum hoop_status read_constant(struct hoop_model *model, struct word line, int number, bool seen[CONSTANTS])
+{
+    const struct word name = next_word(&line), value = next_word(&line), more = next_word(&line);
+    char text[33];
+    int i = 0;
+
+    if (name.length == 0)
+        return HOOP_OK;
+    while (i < CONSTANTS && !same(name, constants[i].name))
+        i++;
+    if (i == CONSTANTS)
+        return hoop_fail(HOOP_ERR_ARG, "line %d: %s is no constant of the model", number, shown(name, text));
+    if (seen[i])
+        return hoop_fail(HOOP_ERR_ARG, "line %d: %s is given twice", number, constants[i].name);
+    seen[i] = true;
+    if (more.length > 0)
+        return hoop_fail(HOOP_ERR_ARG, "line %d: %s follows the number of %s", number, shown(more, text),
+                         constants[i].name);
+    double *to = field(model, i);
+    if (!read_number(value, to) || *to < constants[i].least || *to > constants[i].most)
+        return hoop_fail(HOOP_ERR_ARG, "line %d: %s is no number that %s can have", number, shown(value, text),
+                         constants[i].name);
+    return HOOP_OK;
+}
+
+enum hoop_status hoop_model_parse(struct hoop_model *model, const char *text, size_t size)
+{
+    struct hoop_model read = hoop_model_builtin();
+    struct reader reader = {text, text + size, 0};
+    bool seen[CONSTANTS] = {false};
+    struct word line;
+
+    if (size > FILE_MOST)
+        return hoop_fail(HOOP_ERR_ARG, "%zu bytes are too many for a model; %d are allowed", size, FILE_MOST);
+    if (size == 0 || !next_line(&reader, &line))
+        return hoop_fail(HOOP_ERR_ARG, "the model is empty; it begins with \"hoop-model %d\"", HOOP_MODEL_VERSION);
+    const struct word format = next_word(&line), version = next_word(&line), more = next_word(&line);
+    if (!same(format, "hoop-model") || !same(version, "1") || more.length > 0)
+        return hoop_fail(HOOP_ERR_ARG, "line 1: a model begins with \"hoop-model %d\"", HOOP_MODEL_VERSION);
+    while (next_line(&reader, &line)) {
+        const enum hoop_status status = read_constant(&read, line, reader.line, seen);
+        if (status != HOOP_OK)
+            return status;
+    }
+    read.measured = true;
+    *model = read;
+    return HOOP_OK;
+}
+
+/* In thousandths, as the file has them: printf of a fraction would follow the locale. */
+enum hoop_status hoop_model_print(const struct hoop_model *model, FILE *file)
+{
+    int written = fprintf(file, "hoop-model %d\n", HOOP_MODEL_VERSION);
+
+    for (int i = 0; i < CONSTANTS && written >= 0; i++) {
+        const uint64_t thousandths = (uint64_t)(hoop_model_get(model, i) * 1000 + 0.5);
+        written =
+            fprintf(file, "%s %" PRIu64 ".%03" PRIu64 "\n", constants[i].name, thousandths / 1000, thousandths % 1000);
+    }
+    return written < 0 || fflush(file) != 0 ? hoop_fail_errno(HOOP_ERR_SYSTEM, "the model cannot be written") : HOOP_OK;
+}
+
+enum hoop_status hoop_model_load(struct hoop_model *model, const char *path)
+{
+    FILE *file = fopen(path, "re");
+
+    if (file == NULL)
+        return hoop_fail_errno(HOOP_ERR_SETUP, "the model file %s cannot be opened", path);
+    char *text = hoop_calloc(1, FILE_MOST + 1);
+    enum hoop_status status = HOOP_ERR_MEMORY;
+    if (text) {
+        const size_t size = fread(text, 1, FILE_MOST + 1, file);
+        if (ferror(file))
+            status = hoop_fail_errno(HOOP_ERR_SETUP, "the model file %s cannot be read", path);
+        else if (hoop_model_parse(model, text, size) == HOOP_OK)
+            status = HOOP_OK;
+        else {
+            char why[256];
+            snprintf(why, sizeof why, "%s", hoop_error_text());
+            status = hoop_fail(HOOP_ERR_SETUP, "model file %s: %s", path, why);
+        }
+    }
+    hoop_free(text);
+    fclose(file);
+    return status;
+}

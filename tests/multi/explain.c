@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* What hoop_explain says is what the communicator does, for several sizes, ranks and constants. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "harness.h"
+
+static enum hoop_status call(const char *collective, float *buffer, size_t bytes, struct hoop_comm *comm)
+{
+    const size_t count = bytes / sizeof *buffer, block = count / (size_t)hoop_comm_size(comm);
+
+    if (strcmp(collective, "all_reduce") == 0)
+        return hoop_all_reduce(buffer, buffer, count, HOOP_F32, HOOP_SUM, comm, NULL);
+    if (strcmp(collective, "broadcast") == 0)
+        return hoop_broadcast(buffer, buffer, count, HOOP_F32, 0, comm, NULL);
+    return hoop_all_gather(buffer + (size_t)hoop_comm_rank(comm) * block, buffer, block, HOOP_F32, comm, NULL);
+}
+
+/* The value of a field of the JSON text, up to the next quote or comma. */
+static void field(const char *text, const char *name, char value[static 64])
+{
+    const char *at = strstr(text, name);
+
+    snprintf(value, 64, "%s", at ? at + strlen(name) : "");
+    value[strcspn(value, "\",}/")] = 0;
+}
+
+static int compare(int rank, struct hoop_comm *comm, const char *collective, size_t bytes, float *buffer, char *text)
+{
+    struct hoop_stats stats = {.size = sizeof stats};
+    char choice[64], calls[64];
+
+    for (int i = 0; i < 3; i++)
+        if (call(collective, buffer, bytes, comm) != HOOP_OK)
+            return 1;
+    hoop_stats(comm, &stats);
+    if (hoop_explain(comm, collective, bytes, 1, text, HOOP_EXPLAIN_TEXT) != HOOP_OK)
+        return 1;
+    field(text, "\"choice\":\"", choice);
+    field(text, "\"measured\":{\"calls\":", calls);
+    stats.last_plan[strcspn(stats.last_plan, "/")] = 0;
+    const bool timed = strstr(text, "HOOP_FLAT_MAX=4096 bytes") == NULL;
+    if (strcmp(choice, stats.last_plan) != 0 || strcmp(calls, timed ? "3" : "") != 0) {
+        printf("rank %d, %s of %zu bytes: ran %s; explained %s, %s calls: %s\n", rank, collective, bytes,
+               stats.last_plan, choice, calls, text);
+        return 1;
+    }
+    return 0;
+}
+
+static int body(int rank, struct hoop_comm *comm, void *argument)
+{
+    static const char *const collectives[] = {"all_reduce", "broadcast", "all_gather"};
+    const size_t ranks = (size_t)hoop_comm_size(comm), most = ranks << 19;
+    float *buffer = calloc(most, 1);
+    char *text = malloc(HOOP_EXPLAIN_TEXT);
+    int bad = 0;
+
+    (void)argument;
+    for (size_t i = 0; i < 3 && buffer && text; i++)
+        for (size_t bytes = 4 * ranks; bytes <= most && bad == 0; bytes *= 4)
+            bad = compare(rank, comm, collectives[i], bytes, buffer, text);
+    bad |= hoop_explain(comm, "all_reduced", 8, 0, text, HOOP_EXPLAIN_TEXT) != HOOP_ERR_ARG;
+    bad |= hoop_explain(comm, "barrier", 8, 0, text, 8) != HOOP_ERR_ARG;
+    bad |= hoop_explain(comm, "barrier", 8, 0, text, HOOP_EXPLAIN_TEXT) != HOOP_OK;
+    free(buffer);
+    free(text);
+    return bad;
+}
+
+START_TEST(explained_as_done)
+{
+    harness_threads(2, body, NULL);
+    harness_threads(5, body, NULL);
+}
+END_TEST
+
+/* The constants of rank 0's file are what all ranks choose by. */
+static int body_model(int rank, struct hoop_comm *comm, void *argument)
+{
+    char *text = malloc(HOOP_EXPLAIN_TEXT);
+    int bad = body(rank, comm, NULL);
+
+    bad |= hoop_explain(comm, "all_reduce", (size_t)1 << 20, 1, text, HOOP_EXPLAIN_TEXT) != HOOP_OK;
+    bad |= strstr(text, argument) == NULL;
+    free(text);
+    return bad;
+}
+
+START_TEST(constants_from_a_file)
+{
+    char path[] = "/tmp/hoop-model-XXXXXX";
+    const int descriptor = mkstemp(path);
+    static const char model[] = "hoop-model 1\nhop 900000000\nhop_crowded 900000000\ncopy 1000\nreduce 1000\n";
+
+    ck_assert_int_ge(descriptor, 0);
+    ck_assert_int_eq(write(descriptor, model, sizeof model - 1), sizeof model - 1);
+    close(descriptor);
+    setenv("HOOP_MODEL", path, 1);
+    harness_threads(3, body_model, "\"measured\":true,\"hop\":900000000.000");
+    setenv("HOOP_MODEL", "/nonexistent/model", 1);
+    struct hoop_comm *comms[2];
+    ck_assert_int_eq(hoop_comm_init_all(comms, 1), HOOP_ERR_SETUP);
+    ck_assert_ptr_nonnull(strstr(hoop_last_error(NULL), "/nonexistent/model"));
+    unsetenv("HOOP_MODEL");
+    unlink(path);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("explain");
+    TCase *all = tcase_create("all");
+
+    tcase_set_timeout(all, 120);
+    tcase_add_test(all, explained_as_done);
+    tcase_add_test(all, constants_from_a_file);
+    suite_add_tcase(suite, all);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* hoop-plan explain: the choice that a communicator on this machine would make, and why. */
+#include <hoop.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "plan_tool.h"
+
+int explain_choice(const struct plan_options *options)
+{
+    const struct hoop_problem problem = {
+        .coll = (enum hoop_coll)options->coll, .ranks = options->ranks, .in_place = options->in_place, .channels = 1};
+    struct hoop_choice choice;
+    char *text = malloc(HOOP_EXPLAIN_TEXT);
+
+    if (text == NULL) {
+        fprintf(stderr, "hoop-plan: no memory for the text\n");
+        return 1;
+    }
+    enum hoop_status status = hoop_choice_read(&choice);
+    if (options->cores > 0)
+        choice.cores = options->cores;
+    if (status == HOOP_OK)
+        status = hoop_plan_explain(&choice, &problem, options->bytes, options->json, text, HOOP_EXPLAIN_TEXT);
+    if (status != HOOP_OK)
+        fprintf(stderr, "hoop-plan: %s\n", hoop_last_error(NULL));
+    else
+        fputs(text, stdout);
+    free(text);
+    return status == HOOP_OK && fflush(stdout) == 0 ? 0 : 1;
+}
