@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "cases.h"
 #include "harness.h"
+#include "tsan.h"
 
 enum { CAP = 30, VICTIM_READY = 1 };
 
@@ -586,7 +587,8 @@ int main(void)
     tcase_add_test(tests, destroy_before_the_stream);
     tcase_add_test(tests, many_communicators_leave_nothing);
     tcase_add_test(tests, moving_is_not_late);
-    tcase_add_test(tests, forked_child_is_refused);
+    if (!UNDER_TSAN)
+        tcase_add_test(tests, forked_child_is_refused);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
