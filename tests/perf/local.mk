@@ -10,7 +10,8 @@ tests_perf_peer_hoop_LDFLAGS = $(AM_LDFLAGS) -no-install
 tests_perf_limit_SOURCES = tests/perf/limit.c tests/perf/measure.c tests/perf/measure.h
 tests_perf_limit_CFLAGS = $(AM_CFLAGS) -march=native
 
-EXTRA_DIST += tests/perf/peers tests/perf/targets tests/perf/table.awk tests/perf/peer_mpi.c tests/perf/peer_gloo.cc
+EXTRA_DIST += tests/perf/peers tests/perf/targets tests/perf/table.awk tests/perf/peer_mpi.c tests/perf/peer_gloo.cc \
+	tests/perf/peer_oneccl.cc
 .PHONY: bench-peers
 bench-peers: $(perf_programs) tools/run/hooprun$(EXEEXT)
 	$(AM_V_at)TEST_BUILD='$(abs_top_builddir)' CC='$(CC)' bash $(top_srcdir)/tests/perf/peers $(BENCH_PEERS)
