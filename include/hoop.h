@@ -227,6 +227,37 @@ HOOP_API enum hoop_status hoop_all_gather(const void *send, void *recv, size_t c
 HOOP_API enum hoop_status hoop_reduce_scatter(const void *send, void *recv, size_t count, enum hoop_type type,
                                               enum hoop_op op, struct hoop_comm *comm, hoop_stream *stream);
 
+/* All-to-all: every rank sends each rank a block of its own; rank r receives everybody's block r, in rank order.
+ *
+ * send, recv   size × count elements; block i of send goes to rank i, block i of recv came from rank i.
+ *              In place: recv == send.
+ * count        elements of one block.
+ * Equal on all ranks: count, type, in place or not.
+ * Blocking, threads, memory, errors: as hoop_all_reduce. */
+HOOP_API enum hoop_status hoop_all_to_all(const void *send, void *recv, size_t count, enum hoop_type type,
+                                          struct hoop_comm *comm, hoop_stream *stream);
+
+/* Gather: as all-gather, but only rank root receives the ranks' vectors.
+ *
+ * send         count elements.
+ * recv         size × count elements on the root; ignored (may be NULL) on others.
+ * root         equal on all ranks. In place on the root (send == recv + root × count elements) need not be told to the
+ *              others.
+ * Equal on all ranks: count, type, root.
+ * Blocking, threads, memory, errors: as hoop_all_reduce. */
+HOOP_API enum hoop_status hoop_gather(const void *send, void *recv, size_t count, enum hoop_type type, int root,
+                                      struct hoop_comm *comm, hoop_stream *stream);
+
+/* Scatter: rank root's vector is cut into size blocks; rank r receives block r.
+ *
+ * send         size × count elements on the root; ignored (may be NULL) on others.
+ * recv         count elements on every rank; on the root it may be send + root × count elements, and then nothing is
+ *              copied there.
+ * Equal on all ranks: count, type, root.
+ * Blocking, threads, memory, errors: as hoop_all_reduce. */
+HOOP_API enum hoop_status hoop_scatter(const void *send, void *recv, size_t count, enum hoop_type type, int root,
+                                       struct hoop_comm *comm, hoop_stream *stream);
+
 /* Barrier: no rank leaves before all have entered.
  * Blocking, threads, errors: as hoop_all_reduce. */
 HOOP_API enum hoop_status hoop_barrier(struct hoop_comm *comm, hoop_stream *stream);

@@ -7,34 +7,50 @@
 
 #include "dtype/dtype.h"
 
+/* Is the input, the output made of a block for each rank? */
+static bool takes_blocks(const struct hoop_case *c)
+{
+    return c->coll == HOOP_REDUCE_SCATTER || c->coll == HOOP_ALL_TO_ALL || c->coll == HOOP_SCATTER;
+}
+
+static bool makes_blocks(const struct hoop_case *c)
+{
+    return c->coll == HOOP_ALL_GATHER || c->coll == HOOP_ALL_TO_ALL || c->coll == HOOP_GATHER;
+}
+
+bool case_rooted(const struct hoop_case *c)
+{
+    return c->coll == HOOP_REDUCE || c->coll == HOOP_BROADCAST || c->coll == HOOP_GATHER || c->coll == HOOP_SCATTER;
+}
+
 size_t case_in_bytes(const struct hoop_case *c)
 {
-    return c->count * hoop_type_size(c->type) * (c->coll == HOOP_REDUCE_SCATTER ? (size_t)c->ranks : 1);
+    return c->count * hoop_type_size(c->type) * (takes_blocks(c) ? (size_t)c->ranks : 1);
 }
 
 size_t case_out_bytes(const struct hoop_case *c)
 {
-    return c->count * hoop_type_size(c->type) * (c->coll == HOOP_ALL_GATHER ? (size_t)c->ranks : 1);
+    return c->count * hoop_type_size(c->type) * (makes_blocks(c) ? (size_t)c->ranks : 1);
 }
 
 size_t case_in_offset(const struct hoop_case *c, int rank)
 {
-    return c->coll == HOOP_ALL_GATHER ? (size_t)rank * case_in_bytes(c) : 0;
+    return makes_blocks(c) && !takes_blocks(c) ? (size_t)rank * case_in_bytes(c) : 0;
 }
 
 size_t case_out_offset(const struct hoop_case *c, int rank)
 {
-    return c->coll == HOOP_REDUCE_SCATTER ? (size_t)rank * case_out_bytes(c) : 0;
+    return takes_blocks(c) && !makes_blocks(c) ? (size_t)rank * case_out_bytes(c) : 0;
 }
 
 bool case_gives(const struct hoop_case *c, int rank)
 {
-    return c->coll != HOOP_BARRIER && (c->coll != HOOP_BROADCAST || rank == c->root);
+    return c->coll != HOOP_BARRIER && ((c->coll != HOOP_BROADCAST && c->coll != HOOP_SCATTER) || rank == c->root);
 }
 
 bool case_gets(const struct hoop_case *c, int rank)
 {
-    return c->coll != HOOP_BARRIER && (c->coll != HOOP_REDUCE || rank == c->root);
+    return c->coll != HOOP_BARRIER && ((c->coll != HOOP_REDUCE && c->coll != HOOP_GATHER) || rank == c->root);
 }
 
 /* Element i of a rank's input. */
@@ -104,6 +120,11 @@ static double expected(const struct hoop_case *c, int rank, size_t i)
     switch (c->coll) {
     case HOOP_BROADCAST:
         return (double)value(c, c->root, i);
+    case HOOP_SCATTER:
+        return (double)value(c, c->root, (size_t)rank * c->count + i);
+    case HOOP_ALL_TO_ALL:
+        return (double)value(c, (int)(i / c->count), (size_t)rank * c->count + i % c->count);
+    case HOOP_GATHER:
     case HOOP_ALL_GATHER:
         return (double)value(c, (int)(i / c->count), i % c->count);
     case HOOP_REDUCE_SCATTER:
@@ -160,6 +181,12 @@ enum hoop_status case_call(const struct hoop_case *c, const void *in, void *out,
         return hoop_all_gather(in, out, c->count, c->type, comm, stream);
     case HOOP_REDUCE_SCATTER:
         return hoop_reduce_scatter(in, out, c->count, c->type, c->op, comm, stream);
+    case HOOP_ALL_TO_ALL:
+        return hoop_all_to_all(in, out, c->count, c->type, comm, stream);
+    case HOOP_GATHER:
+        return hoop_gather(in, out, c->count, c->type, c->root, comm, stream);
+    case HOOP_SCATTER:
+        return hoop_scatter(in, out, c->count, c->type, c->root, comm, stream);
     default:
         return hoop_barrier(comm, stream);
     }

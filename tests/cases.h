@@ -18,6 +18,9 @@ struct hoop_case {
     bool in_place;
 };
 
+/* Does the collective have a root? */
+bool case_rooted(const struct hoop_case *c);
+
 /* Bytes of a rank's send and receive buffers; in place the larger one holds both. */
 size_t case_in_bytes(const struct hoop_case *c);
 size_t case_out_bytes(const struct hoop_case *c);

@@ -5,10 +5,10 @@
  * steps on symbolic chunks. It knows no pointer, byte count, element type or wire.
  *
  * Lane    an in-order program; the lanes of a rank run side by side.
- * Chunk   part of a buffer on a grid of G chunks. The grid spans the collective's whole vector: all ranks'
- *         blocks for all_gather and reduce_scatter, else the one vector. IN and OUT use the same chunk numbers
- *         (a rank's IN of all_gather, and its OUT of reduce_scatter, hold the chunks of its own block only; broadcast
- *         has an IN on the root only, reduce an OUT on the root only; the barrier's chunks are all empty).
+ * Chunk   part of a buffer on a grid of G chunks. The grid spans the collective's whole vector: the ranks' blocks
+ *         one after the other where there are blocks, else the one vector; hoop_coll_shape tells what a rank's IN and
+ *         OUT hold of it. IN and OUT use the same chunk numbers, but for all_to_all: there a block of IN belongs to
+ *         the rank that it goes to, a block of OUT to the rank that it comes from. The barrier's chunks are all empty.
  *         TMP has chunk numbers of its own: TMP chunk t holds as many elements as chunk t mod G of the grid, one slice
  *         of it at a time.
  * Match   the k-th send on (source, destination, lane) meets the k-th receive there. No tags. Both name chunks of
@@ -18,8 +18,8 @@
  * Empty   a chunk's slice of no elements is skipped by every step, at both ends of a message. The barrier's are not:
  *         its messages are sent with zero bytes.
  *
- * Chunk i of G over N elements begins at element i * (N div G) + min(i, N mod G); for all_gather and
- * reduce_scatter the blocks are equal and each block is cut that way. Slices cut a chunk by the same rule.
+ * Chunk i of G over N elements begins at element i * (N div G) + min(i, N mod G); blocks are equal, and each block is
+ * cut that way. Slices cut a chunk by the same rule.
  */
 #ifndef HOOP_PLAN_H
 #define HOOP_PLAN_H
@@ -42,7 +42,25 @@ enum hoop_coll {
     HOOP_ALL_GATHER,
     HOOP_REDUCE_SCATTER,
     HOOP_BARRIER,
+    HOOP_ALL_TO_ALL,
+    HOOP_GATHER,
+    HOOP_SCATTER,
     HOOP_COLLS
+};
+
+/* How much of the collective's whole vector a rank's buffer holds. */
+enum hoop_holds {
+    HOOP_WHOLE,     /* all of it */
+    HOOP_OWN_BLOCK, /* the rank's block */
+    HOOP_ROOT_ONLY  /* all of it on the root, nothing elsewhere */
+};
+
+/* What a collective looks like; the same for every algorithm. */
+struct hoop_coll_shape {
+    bool blocks; /* the vector is made of a block for each rank, and a call's count is that of a block */
+    bool rooted; /* there is a root; in place is the root's matter alone */
+    bool sums;   /* the ranks' parts are combined */
+    enum hoop_holds in, out;
 };
 
 enum hoop_buffer { HOOP_IN, HOOP_OUT, HOOP_TMP };
@@ -85,10 +103,10 @@ struct hoop_lane_plan {
 struct hoop_problem {
     enum hoop_coll coll;
     int ranks, rank;
-    int root;      /* reduce, broadcast: authors see 0 here, since rooted plans are written for root 0 and relabelled
+    int root; /* where there is a root: authors see 0 here, since rooted plans are written for root 0 and relabelled
                         (not those of an algorithm with any_root); elsewhere 0 */
-    bool in_place; /* OUT is IN (all_gather: IN is this rank's block of OUT; reduce_scatter: the reverse; rooted: OUT is
-                        IN on the root, and the other ranks' plans do not depend on it) */
+    bool in_place; /* OUT is IN (where one of them is the rank's block: that block of the other; rooted: so on the root,
+                        and the other ranks' plans do not depend on it) */
     int channels; /* copies of the program side by side, each on its own part of every chunk; 1 … HOOP_MAX_CHANNELS */
 };
 
@@ -135,8 +153,8 @@ struct hoop_algo {
 
 /* A new lane. All ranks number their lanes alike: lane l of one rank talks to lane l of others. */
 HOOP_API struct hoop_lane *hoop_lane(struct hoop_builder *builder);
-/* Set the grid, before the first step: chunks of the whole vector (all_gather, reduce_scatter: a multiple of ranks).
- * Without it the grid is 1 (all_gather, reduce_scatter: ranks). */
+/* Set the grid, before the first step: chunks of the whole vector (with blocks: a multiple of ranks).
+ * Without it the grid is 1 (with blocks: ranks). */
 HOOP_API void hoop_grid(struct hoop_builder *builder, int chunks);
 /* to = from. */
 HOOP_API void hoop_lane_copy(struct hoop_lane *lane, enum hoop_buffer to, int to_chunk, enum hoop_buffer from,
@@ -184,6 +202,8 @@ HOOP_API const char *hoop_algo_help(int i);
 /* Names as users type them: "all_reduce", …; -1 for a text that is none.   Blocking: never.   Threads: any.   Errors: none. */
 HOOP_API const char *hoop_coll_name(enum hoop_coll coll);
 HOOP_API int hoop_coll_find(const char *name);
+/* Its shape, in static storage; that of a value that is none is all false.   Blocking: never.   Threads: any.   Errors: none. */
+HOOP_API const struct hoop_coll_shape *hoop_coll_shape(enum hoop_coll coll);
 
 /* Write the text form:
  *

@@ -15,7 +15,7 @@
 
 static bool applicable(const struct hoop_problem *p)
 {
-    return p->ranks > 1 && p->coll != HOOP_BARRIER;
+    return p->ranks > 1 && p->coll < HOOP_BARRIER;
 }
 
 static struct hoop_cost cost(const struct hoop_problem *p)

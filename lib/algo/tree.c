@@ -11,7 +11,8 @@
 
 static bool applicable(const struct hoop_problem *p)
 {
-    return p->ranks > 1 && p->coll != HOOP_ALL_GATHER && p->coll != HOOP_REDUCE_SCATTER;
+    return p->ranks > 1 && (p->coll == HOOP_ALL_REDUCE || p->coll == HOOP_REDUCE || p->coll == HOOP_BROADCAST ||
+                            p->coll == HOOP_BARRIER);
 }
 
 static int levels(int n)

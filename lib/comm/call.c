@@ -18,8 +18,7 @@ static size_t element_of(const struct hoop_comm_call *call)
 /* Elements of the collective's whole vector. */
 static size_t vector_of(const struct hoop_comm_call *call)
 {
-    const bool blocks = call->coll == HOOP_ALL_GATHER || call->coll == HOOP_REDUCE_SCATTER;
-    return blocks ? call->count * (size_t)call->comm->ranks : call->count;
+    return hoop_coll_shape(call->coll)->blocks ? call->count * (size_t)call->comm->ranks : call->count;
 }
 
 /* ---- publication ---- */
@@ -126,6 +125,18 @@ static enum hoop_status drive(struct hoop_comm *comm)
     return status < HOOP_OK && !hoop_verdict_stands(comm->board) ? blame(comm, status) : status;
 }
 
+/* In place is told to the root alone. */
+static bool on_root_in_place(const struct hoop_comm_call *call)
+{
+    const struct hoop_coll_shape *shape = hoop_coll_shape(call->coll);
+    const uintptr_t in = (uintptr_t)call->in, out = (uintptr_t)call->out;
+    const size_t block = (size_t)call->root * call->count * element_of(call);
+
+    if (call->root != call->comm->rank)
+        return false;
+    return in + (shape->out == HOOP_OWN_BLOCK ? block : 0) == out + (shape->in == HOOP_OWN_BLOCK ? block : 0);
+}
+
 static enum hoop_status run_plan(const struct hoop_comm_call *call, const struct hoop_algo *algo, uint64_t tag)
 {
     struct hoop_comm *comm = call->comm;
@@ -134,8 +145,7 @@ static enum hoop_status run_plan(const struct hoop_comm_call *call, const struct
                                          .ranks = comm->ranks,
                                          .rank = comm->rank,
                                          .root = rooted ? call->root : 0,
-                                         .in_place = rooted ? call->root == comm->rank && call->in == call->out
-                                                            : call->in_place,
+                                         .in_place = rooted ? on_root_in_place(call) : call->in_place,
                                          .channels = comm->channels};
     const struct hoop_plan *plan = NULL;
     struct hoop_binding binding;

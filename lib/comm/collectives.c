@@ -181,6 +181,82 @@ enum hoop_status hoop_reduce_scatter(const void *send, void *recv, size_t count,
                             stream);
 }
 
+enum hoop_status hoop_all_to_all(const void *send, void *recv, size_t count, enum hoop_type type,
+                                 struct hoop_comm *comm, hoop_stream *stream)
+{
+    static const char what[] = "all_to_all";
+    enum hoop_status status = check_call(what, comm, count, type, true, NULL, NULL);
+
+    if (status != HOOP_OK)
+        return status;
+    const size_t bytes = count * hoop_type_size(type) * (size_t)comm->ranks;
+    status = check_buffers(what, send, bytes, recv, bytes, send == recv);
+    if (status != HOOP_OK)
+        return status;
+    return hoop_comm_submit(&(struct hoop_comm_call){.comm = comm,
+                                                     .coll = HOOP_ALL_TO_ALL,
+                                                     .type = type,
+                                                     .op = HOOP_OPS,
+                                                     .root = -1,
+                                                     .in_place = count > 0 && send == recv,
+                                                     .count = count,
+                                                     .in = send,
+                                                     .out = recv},
+                            stream);
+}
+
+enum hoop_status hoop_gather(const void *send, void *recv, size_t count, enum hoop_type type, int root,
+                             struct hoop_comm *comm, hoop_stream *stream)
+{
+    static const char what[] = "gather";
+    enum hoop_status status = check_call(what, comm, count, type, true, NULL, &root);
+
+    if (status != HOOP_OK)
+        return status;
+    const bool at_root = comm->rank == root;
+    const size_t bytes = count * hoop_type_size(type);
+    unsigned char *const out = at_root ? recv : NULL;
+    const bool in_place = out && send == out + (size_t)root * bytes;
+    status = check_buffers(what, send, bytes, out, at_root ? bytes * (size_t)comm->ranks : 0, in_place);
+    if (status != HOOP_OK)
+        return status;
+    return hoop_comm_submit(&(struct hoop_comm_call){.comm = comm,
+                                                     .coll = HOOP_GATHER,
+                                                     .type = type,
+                                                     .op = HOOP_OPS,
+                                                     .root = root,
+                                                     .count = count,
+                                                     .in = send,
+                                                     .out = out},
+                            stream);
+}
+
+enum hoop_status hoop_scatter(const void *send, void *recv, size_t count, enum hoop_type type, int root,
+                              struct hoop_comm *comm, hoop_stream *stream)
+{
+    static const char what[] = "scatter";
+    enum hoop_status status = check_call(what, comm, count, type, true, NULL, &root);
+
+    if (status != HOOP_OK)
+        return status;
+    const bool at_root = comm->rank == root;
+    const size_t bytes = count * hoop_type_size(type);
+    const unsigned char *const in = at_root ? send : NULL;
+    const bool in_place = in && recv == in + (size_t)root * bytes;
+    status = check_buffers(what, in, at_root ? bytes * (size_t)comm->ranks : 0, recv, bytes, in_place);
+    if (status != HOOP_OK)
+        return status;
+    return hoop_comm_submit(&(struct hoop_comm_call){.comm = comm,
+                                                     .coll = HOOP_SCATTER,
+                                                     .type = type,
+                                                     .op = HOOP_OPS,
+                                                     .root = root,
+                                                     .count = count,
+                                                     .in = in,
+                                                     .out = recv},
+                            stream);
+}
+
 enum hoop_status hoop_barrier(struct hoop_comm *comm, hoop_stream *stream)
 {
     enum hoop_status status = hoop_comm_usable(comm, "barrier");

@@ -9,14 +9,13 @@ size_t hoop_flat_bytes(const struct hoop_flat_call *call, int ranks)
 {
     const size_t bytes = call->count * hoop_type_size(call->type);
 
-    switch (call->coll) {
-    case HOOP_BARRIER:
+    const struct hoop_coll_shape *shape = hoop_coll_shape(call->coll);
+
+    if (call->coll == HOOP_BARRIER)
         return 0;
-    case HOOP_REDUCE_SCATTER:
-        return bytes > SIZE_MAX / (size_t)ranks ? SIZE_MAX : bytes * (size_t)ranks;
-    default:
+    if (!shape->blocks || shape->in == HOOP_OWN_BLOCK)
         return bytes;
-    }
+    return bytes > SIZE_MAX / (size_t)ranks ? SIZE_MAX : bytes * (size_t)ranks;
 }
 
 void hoop_flat_ring_all(const struct hoop_board *board)
@@ -135,10 +134,12 @@ static void skip_to_own_block(struct hoop_flat *flat, const struct hoop_flat_cal
         flat->inputs[rank] = (const unsigned char *)flat->inputs[rank] + skip;
 }
 
-static enum hoop_status broadcast(struct hoop_flat *flat, const struct hoop_flat_call *call, struct hoop_wait *wait)
+/* Broadcast and scatter: the root's slot is all there is to read. */
+static enum hoop_status take_from_root(struct hoop_flat *flat, const struct hoop_flat_call *call,
+                                       struct hoop_wait *wait)
 {
     const size_t bytes = call->count * hoop_type_size(call->type);
-    const void *from = call->in;
+    const unsigned char *from = call->in;
 
     if (flat->board->rank == call->root) {
         enum hoop_status status = publish(flat, call, wait);
@@ -152,6 +153,8 @@ static enum hoop_status broadcast(struct hoop_flat *flat, const struct hoop_flat
             return status;
         from = data;
     }
+    if (call->coll == HOOP_SCATTER)
+        from += (size_t)flat->board->rank * bytes;
     if (call->out != from)
         hoop_kernel_copy(call->out, from, bytes);
     return HOOP_OK;
@@ -159,16 +162,21 @@ static enum hoop_status broadcast(struct hoop_flat *flat, const struct hoop_flat
 
 enum hoop_status hoop_flat_run(struct hoop_flat *flat, const struct hoop_flat_call *call, struct hoop_wait *wait)
 {
-    if (call->coll == HOOP_BROADCAST)
-        return broadcast(flat, call, wait);
+    if (hoop_coll_shape(call->coll)->in == HOOP_ROOT_ONLY)
+        return take_from_root(flat, call, wait);
     enum hoop_status status = publish(flat, call, wait);
-    if (status != HOOP_OK || (call->coll == HOOP_REDUCE && flat->board->rank != call->root))
+    if (status != HOOP_OK || (hoop_coll_shape(call->coll)->rooted && flat->board->rank != call->root))
         return status;
     status = read_all(flat, call, wait);
     if (status != HOOP_OK)
         return status;
     switch (call->coll) {
+    case HOOP_ALL_TO_ALL:
+        skip_to_own_block(flat, call);
+        gather(flat, call);
+        break;
     case HOOP_ALL_GATHER:
+    case HOOP_GATHER:
         gather(flat, call);
         break;
     case HOOP_REDUCE_SCATTER:

@@ -9,8 +9,8 @@ enum { KIND_BITS = 4, RANK_BITS = 20, A_AT = KIND_BITS, B_AT = A_AT + RANK_BITS,
 
 /* Names of the collectives; this layer may not look into the plans. Order of enum hoop_coll, then what
  * else is published as a call. */
-static const char *const coll_names[] = {"all_reduce",     "reduce",  "broadcast", "all_gather",
-                                         "reduce_scatter", "barrier", "finalize"};
+static const char *const coll_names[] = {"all_reduce", "reduce",     "broadcast", "all_gather", "reduce_scatter",
+                                         "barrier",    "all_to_all", "gather",    "scatter",    "finalize"};
 
 struct hoop_verdict hoop_verdict_pass(struct hoop_board *board, struct hoop_verdict verdict)
 {

@@ -42,8 +42,8 @@ enum hoop_status hoop_bind(struct hoop_binding *binding, const struct hoop_plan 
                            size_t frame, size_t slices)
 {
     const enum hoop_coll coll = plan->problem.coll;
-    const bool blocks = coll == HOOP_ALL_GATHER || coll == HOOP_REDUCE_SCATTER;
-    const uint32_t ranks = blocks ? (uint32_t)plan->problem.ranks : 1;
+    const struct hoop_coll_shape *shape = hoop_coll_shape(coll);
+    const uint32_t ranks = shape->blocks ? (uint32_t)plan->problem.ranks : 1;
 
     if (coll == HOOP_BARRIER)
         count = 0;
@@ -55,8 +55,8 @@ enum hoop_status hoop_bind(struct hoop_binding *binding, const struct hoop_plan 
         .element = element,
         .grid = plan->grid,
         .chunks_per_block = plan->grid / ranks,
-        .in_is_block = coll == HOOP_ALL_GATHER,
-        .out_is_block = coll == HOOP_REDUCE_SCATTER,
+        .in_is_block = shape->in == HOOP_OWN_BLOCK,
+        .out_is_block = shape->out == HOOP_OWN_BLOCK,
         .empty_frames = coll == HOOP_BARRIER,
     };
     binding->quotient = count / binding->chunks_per_block;

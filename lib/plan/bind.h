@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* The binder: from symbolic chunks to elements.
  *
- * A plan names chunks; a call brings a count. The binder cuts the vector (all_gather, reduce_scatter: each rank's
+ * A plan names chunks; a call brings a count. The binder cuts the vector (where there are blocks: each rank's
  * block) into the grid's chunks and each chunk into slices, so that every piece fits one frame of a link. All cuts
  * follow one rule: part i of p over N elements begins at i * (N div p) + min(i, N mod p). Nothing here can overflow
  * once hoop_bind has accepted the sizes.
@@ -22,7 +22,7 @@ struct hoop_extent {
 
 /* A plan's shape bound to a size. Plain data, no ownership; equal on all ranks but for tmp_bytes. */
 struct hoop_binding {
-    size_t count;               /* elements of the vector; of one block for all_gather and reduce_scatter */
+    size_t count;               /* elements of the vector; of one block where there are blocks */
     size_t element;             /* bytes of one element */
     size_t slices;              /* 1 or more */
     size_t piece;               /* most elements of one slice of one chunk; 0: the vector is empty */
@@ -30,14 +30,14 @@ struct hoop_binding {
     size_t tmp_bytes;           /* bytes of all TMP chunks */
     size_t quotient, remainder; /* count over chunks_per_block */
     uint32_t grid;
-    uint32_t chunks_per_block;      /* all_gather, reduce_scatter: of one rank's block; else the grid */
+    uint32_t chunks_per_block;      /* of one rank's block where there are blocks; else the grid */
     bool in_is_block, out_is_block; /* the buffer holds this rank's block only: its elements are numbered within it */
     bool empty_frames;              /* barrier: pieces of 0 elements are sent all the same */
 };
 
 /* Bind a plan to a call.
  *
- * count     elements of the vector; for all_gather and reduce_scatter of one rank's block; ignored for the barrier.
+ * count     elements of the vector; of one rank's block where there are blocks; ignored for the barrier.
  * element   bytes of one element, 1 or more.
  * frame     most bytes of one piece, element or more; equal on all ranks.
  * slices    least number of slices wanted, 1 or more; equal on all ranks. More are made where the frame needs it, and
@@ -56,7 +56,7 @@ static inline struct hoop_extent hoop_part(size_t total, size_t parts, size_t i)
 }
 
 /* Elements of one slice of a chunk of IN or OUT (0 … grid - 1), counted from the start of the caller's buffer; where
- * that holds only this rank's block (all_gather IN, reduce_scatter OUT) from the start of the block, in place too,
+ * that holds only this rank's block (such as all_gather's IN) from the start of the block, in place too,
  * since the caller's pointer then points at the block inside the big buffer. A TMP chunk: the elements from the
  * chunk's start, which lies at hoop_bind_tmp_offset. */
 static inline struct hoop_extent hoop_bind_extent(const struct hoop_binding *binding, enum hoop_buffer buffer,

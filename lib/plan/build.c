@@ -5,7 +5,7 @@
  * keeps the first error, does nothing after it and tells it once at the end. The stored plan repeats the program for
  * every channel: chunk g of grid G becomes chunk g * C + c on a grid of G * C, and lane l becomes lane l * C + c, so
  * the channels touch no common chunk and share no link. Rooted programs are turned: the author's rank r is rank
- * (r + root) mod n.
+ * (r + root) mod n, and so is its block.
  *
  * A stored plan is one allocation: the head, the lane table, then 16 bytes a step.
  */
@@ -21,12 +21,12 @@ enum { CHUNKS_MOST = 1 << 24, STEPS_MOST = 1 << 28, STEPS_FIRST = 16, RANKS_MOST
 
 static bool rooted(enum hoop_coll coll)
 {
-    return coll == HOOP_REDUCE || coll == HOOP_BROADCAST;
+    return hoop_coll_shape(coll)->rooted;
 }
 
 static bool in_blocks(enum hoop_coll coll)
 {
-    return coll == HOOP_ALL_GATHER || coll == HOOP_REDUCE_SCATTER;
+    return hoop_coll_shape(coll)->blocks;
 }
 
 /* Keep the author's first mistake, told with the algorithm, the problem and the place. */
@@ -220,13 +220,13 @@ enum hoop_status hoop_builder_status(const struct hoop_builder *builder)
 
 bool hoop_plan_aliased(const struct hoop_problem *problem, uint32_t grid, uint32_t chunk)
 {
-    if (!problem->in_place)
+    const struct hoop_coll_shape *shape = hoop_coll_shape(problem->coll);
+
+    if (!problem->in_place || (shape->rooted && problem->rank != problem->root) || problem->coll == HOOP_BARRIER)
         return false;
-    if (rooted(problem->coll))
-        return problem->rank == problem->root;
-    if (in_blocks(problem->coll))
+    if (shape->in == HOOP_OWN_BLOCK || shape->out == HOOP_OWN_BLOCK)
         return chunk / (grid / (uint32_t)problem->ranks) == (uint32_t)problem->rank;
-    return problem->coll == HOOP_ALL_REDUCE;
+    return true;
 }
 
 static bool turned(const struct hoop_algo *algo, const struct hoop_problem *problem)
@@ -234,26 +234,45 @@ static bool turned(const struct hoop_algo *algo, const struct hoop_problem *prob
     return rooted(problem->coll) && !algo->any_root;
 }
 
-/* One step for channel c of C, with the peer's true rank. */
-static struct hoop_step place(struct hoop_step step, uint32_t c, uint32_t channels, int shift, int ranks)
+/* From the author's numbers to the plan's. */
+struct numbering {
+    uint32_t channels, ranks, shift; /* shift: of ranks and their blocks */
+    uint32_t grid, block;            /* chunks that turn with the ranks, of one block; 0: none do */
+};
+
+static uint32_t place_chunk(const struct numbering *to, unsigned buffer, uint32_t chunk, uint32_t c)
+{
+    if (to->block > 0 && buffer != HOOP_TMP)
+        chunk = (chunk + to->shift * to->block) % to->grid;
+    return chunk * to->channels + c;
+}
+
+/* One step for channel c, with the peer's true rank. */
+static struct hoop_step place(struct hoop_step step, uint32_t c, const struct numbering *to)
 {
     if (step.kind == HOOP_STEP_AFTER) {
-        step.peer = (int32_t)((uint32_t)step.peer * channels + c);
+        step.peer = (int32_t)((uint32_t)step.peer * to->channels + c);
         return step;
     }
     if (step.kind != HOOP_STEP_COPY && step.kind != HOOP_STEP_REDUCE)
-        step.peer = (step.peer + shift) % ranks;
+        step.peer = (int32_t)(((uint32_t)step.peer + to->shift) % to->ranks);
     if (step.kind != HOOP_STEP_SEND)
-        step.to = step.to * channels + c;
+        step.to = place_chunk(to, step.to_buffer, step.to, c);
     if (step.kind != HOOP_STEP_RECV)
-        step.from = step.from * channels + c;
+        step.from = place_chunk(to, step.from_buffer, step.from, c);
     return step;
 }
 
 static struct hoop_plan *store(const struct hoop_builder *builder, const struct hoop_problem *problem)
 {
     const uint32_t channels = (uint32_t)problem->channels, lanes = builder->lanes * channels;
-    const int shift = turned(builder->algo, problem) ? problem->root : 0;
+    const struct numbering numbering = {
+        .channels = channels,
+        .ranks = (uint32_t)problem->ranks,
+        .shift = turned(builder->algo, problem) ? (uint32_t)problem->root : 0,
+        .grid = builder->grid,
+        .block = in_blocks(problem->coll) ? builder->grid / (uint32_t)problem->ranks : 0,
+    };
     size_t steps = 0;
 
     for (uint32_t i = 0; i < builder->lanes; i++)
@@ -274,7 +293,7 @@ static struct hoop_plan *store(const struct hoop_builder *builder, const struct 
 
         plan->lane[i] = (struct hoop_lane_plan){.steps = lane->steps, .step = next};
         for (uint32_t s = 0; s < lane->steps; s++)
-            *next++ = place(lane->step[s], i % channels, channels, shift, problem->ranks);
+            *next++ = place(lane->step[s], i % channels, &numbering);
     }
     return plan;
 }

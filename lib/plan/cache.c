@@ -61,7 +61,7 @@ enum hoop_status hoop_plan_cache_get(struct hoop_plan_cache *cache, const struct
     struct hoop_problem key = *problem; /* as the builder stores it */
     enum hoop_status status = HOOP_OK;
 
-    if (key.coll != HOOP_REDUCE && key.coll != HOOP_BROADCAST)
+    if (!hoop_coll_shape(key.coll)->rooted)
         key.root = 0;
     if (key.coll == HOOP_BARRIER)
         key.in_place = false;

@@ -60,17 +60,20 @@ void proof_fault(struct proof *proof, const struct thread *thread, const char *f
 
 bool proof_has_chunk(const struct proof *proof, uint32_t rank, enum hoop_buffer buffer, uint32_t chunk)
 {
-    const enum hoop_coll coll = proof->problem.coll;
+    const struct hoop_coll_shape *shape = hoop_coll_shape(proof->problem.coll);
 
     if (buffer == HOOP_TMP)
         return chunk < proof->plan[rank]->tmp;
     if (chunk >= proof->grid)
         return false;
-    if (coll == (buffer == HOOP_IN ? HOOP_ALL_GATHER : HOOP_REDUCE_SCATTER))
+    switch (buffer == HOOP_IN ? shape->in : shape->out) {
+    case HOOP_OWN_BLOCK:
         return chunk / proof->class_chunks == rank;
-    if (coll == (buffer == HOOP_IN ? HOOP_BROADCAST : HOOP_REDUCE))
+    case HOOP_ROOT_ONLY:
         return rank == (uint32_t)proof->problem.root;
-    return true;
+    default:
+        return true;
+    }
 }
 
 /* ---- setting up ---- */

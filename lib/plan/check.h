@@ -110,7 +110,7 @@ void proof_fault_at(struct proof *proof, uint32_t rank, uint32_t lane, uint32_t 
 
 static inline bool proof_in_blocks(const struct proof *proof)
 {
-    return proof->problem.coll == HOOP_ALL_GATHER || proof->problem.coll == HOOP_REDUCE_SCATTER;
+    return hoop_coll_shape(proof->problem.coll)->blocks;
 }
 
 static inline uint32_t proof_class(const struct proof *proof, unsigned buffer, uint32_t chunk)

@@ -10,12 +10,21 @@ static bool right_expr(const struct proof *proof, uint32_t chunk, uint32_t expr)
 {
     switch (proof->problem.coll) {
     case HOOP_BROADCAST:
+    case HOOP_SCATTER:
         return expr == (uint32_t)proof->problem.root + 1;
     case HOOP_ALL_GATHER:
+    case HOOP_GATHER:
+    case HOOP_ALL_TO_ALL:
         return expr == chunk / proof->class_chunks + 1;
     default:
         return proof->exprs.expr[expr].parts == proof->ranks;
     }
+}
+
+/* The chunk of the inputs whose data OUT's chunk must hold: the same, but for all_to_all this rank's block. */
+static uint32_t right_origin(const struct proof *proof, uint32_t rank, uint32_t chunk)
+{
+    return proof->problem.coll == HOOP_ALL_TO_ALL ? rank * proof->class_chunks + chunk % proof->class_chunks : chunk;
 }
 
 /* One rank's OUT chunk in all slices. *expr: as found before on another rank, 0 if on none. */
@@ -27,7 +36,7 @@ static void check_chunk(struct proof *proof, uint32_t rank, uint32_t chunk, uint
 
         if (cell->expr == EXPR_UNDEFINED)
             proof_fault(proof, NULL, "rank %u out %u slice %u holds nothing in the end", rank, chunk, slice);
-        else if (cell->origin != slice * proof->grid + chunk)
+        else if (cell->origin != slice * proof->grid + right_origin(proof, rank, chunk))
             proof_fault(proof, NULL, "rank %u out %u slice %u holds data of chunk %u in the end", rank, chunk, slice,
                         cell->origin % proof->grid);
         else if (!right_expr(proof, chunk, cell->expr))
@@ -42,8 +51,7 @@ static void check_chunk(struct proof *proof, uint32_t rank, uint32_t chunk, uint
 
 static void check_data(struct proof *proof)
 {
-    const enum hoop_coll coll = proof->problem.coll;
-    const bool sums = coll != HOOP_BROADCAST && coll != HOOP_ALL_GATHER;
+    const bool sums = hoop_coll_shape(proof->problem.coll)->sums;
     bool ordered = true;
 
     for (uint32_t chunk = 0; chunk < proof->grid; chunk++) {

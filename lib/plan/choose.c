@@ -46,7 +46,7 @@ enum hoop_status hoop_choice_read(struct hoop_choice *choice)
 
 size_t hoop_choice_published(const struct hoop_problem *problem, size_t vector)
 {
-    return problem->coll == HOOP_ALL_GATHER ? vector / (size_t)problem->ranks : vector;
+    return hoop_coll_shape(problem->coll)->in == HOOP_OWN_BLOCK ? vector / (size_t)problem->ranks : vector;
 }
 
 struct hoop_decision hoop_choose(const struct hoop_choice *choice, const struct hoop_problem *problem, size_t vector)

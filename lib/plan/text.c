@@ -331,7 +331,7 @@ static enum hoop_status read_head(struct reader *reader, struct hoop_plan *head)
     problem->root = (int)root;
     problem->in_place = in_place != 0;
     problem->channels = (int)channels;
-    if ((problem->coll == HOOP_ALL_GATHER || problem->coll == HOOP_REDUCE_SCATTER) && head->grid % ranks != 0)
+    if (hoop_coll_shape(problem->coll)->blocks && head->grid % ranks != 0)
         return hoop_fail(HOOP_ERR_ARG, "plan text: a grid of %u chunks cannot be cut into %u equal blocks", head->grid,
                          ranks);
     return HOOP_OK;

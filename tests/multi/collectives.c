@@ -27,7 +27,7 @@ static enum hoop_status run_case(const struct hoop_case *c, int rank, struct hoo
                                  unsigned char *base, char *text, size_t size)
 {
     const size_t in_bytes = case_in_bytes(c), out_bytes = case_out_bytes(c);
-    const bool rooted = c->coll == HOOP_REDUCE || c->coll == HOOP_BROADCAST;
+    const bool rooted = case_rooted(c);
     const bool in_place = c->in_place && (!rooted || rank == c->root);
     unsigned char *in = base + (in_place ? case_in_offset(c, rank) : 0);
     unsigned char *out = in_place ? base + case_out_offset(c, rank) : base + in_bytes + 64;

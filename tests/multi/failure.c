@@ -342,6 +342,10 @@ static const struct pair pairs[] = {
     {{HOOP_REDUCE, HOOP_F32, HOOP_SUM, 0, 2, 70000, false},
      {HOOP_REDUCE, HOOP_F32, HOOP_SUM, 0, 2, 4, false},
      "reduce of 4"},
+    {{HOOP_ALL_TO_ALL, HOOP_F32, HOOP_SUM, 0, 0, 4, false},
+     {HOOP_GATHER, HOOP_F32, HOOP_SUM, 0, 1, 4, false},
+     "gather of 4 float, root 1"},
+    {{HOOP_SCATTER, HOOP_F32, HOOP_SUM, 0, 0, 4, false}, {HOOP_SCATTER, HOOP_F32, HOOP_SUM, 0, 1, 4, false}, "root 1"},
 #undef USUAL
 };
 
@@ -412,13 +416,11 @@ static int no_elements(struct harness_rank *self)
 
     if (comm == NULL)
         return 1;
-    for (int round = 0; status == HOOP_OK && round < 3; round++) {
+    for (int round = 0; round < 3; round++) {
         const bool null = round == self->rank;
-        status = hoop_all_reduce(null ? NULL : &a, null ? NULL : &b, 0, HOOP_F32, HOOP_SUM, comm, NULL);
-        if (status == HOOP_OK)
-            status = hoop_all_gather(null ? NULL : &a, null ? NULL : &b, 0, HOOP_F32, comm, NULL);
-        if (status == HOOP_OK)
-            status = hoop_reduce_scatter(null ? NULL : &a, null ? NULL : &b, 0, HOOP_F32, HOOP_SUM, comm, NULL);
+        for (int coll = 0; status == HOOP_OK && coll < HOOP_COLLS; coll++)
+            status = case_call(&(struct hoop_case){.coll = (enum hoop_coll)coll, .root = round}, null ? NULL : &a,
+                               null ? NULL : &b, comm, NULL);
     }
     return status == HOOP_OK && hoop_comm_destroy(comm) == HOOP_OK ? 0 : harness_tell(self, status, comm);
 }

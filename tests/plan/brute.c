@@ -73,11 +73,21 @@ static uint64_t operate(const struct world *world, uint64_t a, uint64_t b)
 
 /* ---- shapes, by the words of plan.h ---- */
 
+/* Does the buffer hold only the rank's own block? */
+static bool holds_block(enum hoop_coll coll, unsigned buffer)
+{
+    return buffer == HOOP_IN ? coll == HOOP_ALL_GATHER || coll == HOOP_GATHER
+                             : coll == HOOP_REDUCE_SCATTER || coll == HOOP_SCATTER;
+}
+
+static bool holds_blocks_at_all(enum hoop_coll coll)
+{
+    return holds_block(coll, HOOP_IN) || holds_block(coll, HOOP_OUT) || coll == HOOP_ALL_TO_ALL;
+}
+
 static bool in_blocks(const struct world *world)
 {
-    const enum hoop_coll coll = world->plan[0]->problem.coll;
-
-    return coll == HOOP_ALL_GATHER || coll == HOOP_REDUCE_SCATTER;
+    return holds_blocks_at_all(world->plan[0]->problem.coll);
 }
 
 static size_t part_begin(size_t total, size_t parts, size_t i)
@@ -119,7 +129,7 @@ static uint64_t *find_piece(struct world *world, int rank, unsigned buffer, uint
     if (buffer == HOOP_TMP) {
         begin = (size_t)chunk * world->brute->count; /* more room than any chunk needs */
     } else {
-        if (coll == (buffer == HOOP_IN ? HOOP_ALL_GATHER : HOOP_REDUCE_SCATTER))
+        if (holds_block(coll, buffer))
             begin -= (size_t)rank * world->brute->count; /* wraps around for an earlier block: not there */
         begin += part_begin(whole, world->brute->slices, slice);
     }
@@ -360,17 +370,21 @@ static uint64_t contribution(const struct world *world, int rank, size_t element
 }
 
 /* What the vector's element must be in the end. With mix only the sameness on all ranks is looked at. */
-static uint64_t expected(const struct world *world, size_t element)
+static uint64_t expected(const struct world *world, int rank, size_t element)
 {
     const struct hoop_problem *problem = &world->plan[0]->problem;
     uint64_t sum = 0;
 
-    if (problem->coll == HOOP_BROADCAST)
+    const size_t count = world->brute->count;
+
+    if (problem->coll == HOOP_BROADCAST || problem->coll == HOOP_SCATTER)
         return contribution(world, problem->root, element);
-    if (problem->coll == HOOP_ALL_GATHER)
-        return contribution(world, (int)(element / world->brute->count), element % world->brute->count);
-    for (int rank = 0; rank < world->ranks; rank++)
-        sum += contribution(world, rank, element);
+    if (problem->coll == HOOP_ALL_TO_ALL)
+        return contribution(world, (int)(element / count), (size_t)rank * count + element % count);
+    if (problem->coll == HOOP_ALL_GATHER || problem->coll == HOOP_GATHER)
+        return contribution(world, (int)(element / count), element % count);
+    for (int giver = 0; giver < world->ranks; giver++)
+        sum += contribution(world, giver, element);
     return sum;
 }
 
@@ -382,8 +396,12 @@ static void open_rank(struct world *world, int rank)
     const size_t count = coll == HOOP_BARRIER ? 0 : world->brute->count, all = count * (size_t)world->ranks;
     struct vector *in = &world->in[rank], *out = &world->out[rank], *tmp = &world->tmp[rank];
 
-    in->count = coll == HOOP_REDUCE_SCATTER ? all : coll == HOOP_BROADCAST && !root ? 0 : count;
-    out->count = coll == HOOP_ALL_GATHER ? all : coll == HOOP_REDUCE && !root ? 0 : count;
+    in->count = (coll == HOOP_BROADCAST || coll == HOOP_SCATTER) && !root  ? 0
+                : holds_block(coll, HOOP_IN) || !holds_blocks_at_all(coll) ? count
+                                                                           : all;
+    out->count = (coll == HOOP_REDUCE || coll == HOOP_GATHER) && !root       ? 0
+                 : holds_block(coll, HOOP_OUT) || !holds_blocks_at_all(coll) ? count
+                                                                             : all;
     tmp->count = plan->tmp * count;
     in->data = malloc((in->count + 1) * sizeof *in->data);
     out->data = malloc((out->count + 1) * sizeof *out->data);
@@ -392,12 +410,12 @@ static void open_rank(struct world *world, int rank)
     if (plan->problem.in_place && in->count > 0 && out->count > 0) {
         const size_t mine = (size_t)rank * count;
 
-        if (coll == HOOP_ALL_GATHER) {
+        if (holds_block(coll, HOOP_IN)) {
             free(in->data);
             in->data = out->data + mine;
         } else {
             free(out->data);
-            out->data = coll == HOOP_REDUCE_SCATTER ? in->data + mine : in->data;
+            out->data = holds_block(coll, HOOP_OUT) ? in->data + mine : in->data;
         }
     }
     for (size_t i = 0; i < out->count; i++)
@@ -413,9 +431,9 @@ static void close_rank(const struct world *world, int rank)
     const struct hoop_plan *plan = world->plan[rank];
     const bool shared = plan->problem.in_place && world->in[rank].count > 0 && world->out[rank].count > 0;
 
-    if (!shared || plan->problem.coll != HOOP_ALL_GATHER)
+    if (!shared || !holds_block(plan->problem.coll, HOOP_IN))
         free(world->in[rank].data);
-    if (!shared || plan->problem.coll == HOOP_ALL_GATHER)
+    if (!shared || holds_block(plan->problem.coll, HOOP_IN))
         free(world->out[rank].data);
     free(world->tmp[rank].data);
     free(world->before[rank]);
@@ -432,14 +450,14 @@ static bool check_rank(struct world *world, int rank)
 {
     const struct vector *in = &world->in[rank], *out = &world->out[rank];
     const enum hoop_coll coll = world->plan[0]->problem.coll;
-    const size_t first = coll == HOOP_REDUCE_SCATTER ? (size_t)rank * world->brute->count : 0;
+    const size_t first = holds_block(coll, HOOP_OUT) ? (size_t)rank * world->brute->count : 0;
     const bool sums = coll == HOOP_ALL_REDUCE || coll == HOOP_REDUCE || coll == HOOP_REDUCE_SCATTER;
 
     for (size_t i = 0; i < in->count; i++)
         if (!overlaps(out, in->data + i) && in->data[i] != world->before[rank][i])
             return fault(world, "rank %d: input element %zu is overwritten", rank, i);
     for (size_t i = 0; i < out->count; i++) {
-        if (!(sums && world->brute->mix) && out->data[i] != expected(world, first + i))
+        if (!(sums && world->brute->mix) && out->data[i] != expected(world, rank, first + i))
             return fault(world, "rank %d: element %zu is wrong", rank, i);
         if (coll == HOOP_ALL_REDUCE && out->data[i] != world->out[0].data[i])
             return fault(world, "rank %d: element %zu differs from rank 0's", rank, i);

@@ -11,7 +11,7 @@ enum { PLANS_MOST = 256 };
 
 static inline bool plans_rooted(enum hoop_coll coll)
 {
-    return coll == HOOP_REDUCE || coll == HOOP_BROADCAST;
+    return coll == HOOP_REDUCE || coll == HOOP_BROADCAST || coll == HOOP_GATHER || coll == HOOP_SCATTER;
 }
 
 /* Build the plans of all ranks; false: none is left. */

@@ -61,7 +61,7 @@ static void start_rank(struct rank *all, const struct hoop_case *c, const struct
                        int channels)
 {
     struct rank *r = &all[rank];
-    const bool rooted = c->coll == HOOP_REDUCE || c->coll == HOOP_BROADCAST;
+    const bool rooted = case_rooted(c);
     const bool in_place = c->in_place && (!rooted || rank == c->root);
     const struct hoop_problem problem = {c->coll, c->ranks, rank, c->root, in_place, channels};
     const size_t in_bytes = case_in_bytes(c), out_bytes = case_out_bytes(c),
@@ -152,14 +152,15 @@ static void run_grid(const struct hoop_algo *algo, const struct hoop_sim_config 
         for (int coll = 0; coll < HOOP_COLLS; coll++)
             for (int in_place = 0; in_place < 2; in_place++)
                 for (size_t count = 0; count <= 71; count += step, turn++) {
-                    const struct hoop_case c = {
-                        (enum hoop_coll)coll,
-                        turn % 2 ? HOOP_F32 : HOOP_I64,
-                        HOOP_SUM,
-                        ranks,
-                        coll == HOOP_REDUCE || coll == HOOP_BROADCAST ? (int)(turn % (unsigned)ranks) : 0,
-                        count == 71 ? 1000 : count,
-                        in_place};
+                    const struct hoop_case c = {(enum hoop_coll)coll,
+                                                turn % 2 ? HOOP_F32 : HOOP_I64,
+                                                HOOP_SUM,
+                                                ranks,
+                                                case_rooted(&(struct hoop_case){.coll = (enum hoop_coll)coll})
+                                                    ? (int)(turn % (unsigned)ranks)
+                                                    : 0,
+                                                count == 71 ? 1000 : count,
+                                                in_place};
                     const struct hoop_problem p = {c.coll, ranks, 0, c.root, c.in_place, 1};
                     if (!algo->applicable(&p) || (coll == HOOP_BARRIER && count > 0))
                         continue;

@@ -21,7 +21,13 @@
 enum { EXIT_WRONG_VALUES = 1, EXIT_LIBRARY = 3 };
 
 /* How many elements a rank sends and receives for a count of c. */
-enum shape { SHAPE_NONE, SHAPE_SAME /* c, c */, SHAPE_GATHER /* c, nc */, SHAPE_SCATTER /* nc, c */ };
+enum shape {
+    SHAPE_NONE,
+    SHAPE_SAME,    /* c, c */
+    SHAPE_GATHER,  /* c, nc */
+    SHAPE_SCATTER, /* nc, c */
+    SHAPE_EXCHANGE /* nc, nc */
+};
 
 struct problem;
 

@@ -43,6 +43,21 @@ static enum hoop_status run_reduce_scatter(const struct problem *p, const void *
     return hoop_reduce_scatter(send, recv, p->count, p->type, p->op, p->comm, NULL);
 }
 
+static enum hoop_status run_all_to_all(const struct problem *p, const void *send, void *recv)
+{
+    return hoop_all_to_all(send, recv, p->count, p->type, p->comm, NULL);
+}
+
+static enum hoop_status run_gather(const struct problem *p, const void *send, void *recv)
+{
+    return hoop_gather(send, recv, p->count, p->type, p->root, p->comm, NULL);
+}
+
+static enum hoop_status run_scatter(const struct problem *p, const void *send, void *recv)
+{
+    return hoop_scatter(send, recv, p->count, p->type, p->root, p->comm, NULL);
+}
+
 static enum hoop_status run_barrier(const struct problem *p, const void *send, void *recv)
 {
     (void)send;
@@ -56,18 +71,25 @@ const struct collective collectives[] = {
     {"broadcast", "Broadcast", SHAPE_SAME, false, true, factor_one, run_broadcast},
     {"all_gather", "Allgather", SHAPE_GATHER, false, false, factor_one_way, run_all_gather},
     {"reduce_scatter", "Reduce_scatter", SHAPE_SCATTER, true, false, factor_one_way, run_reduce_scatter},
+    {"all_to_all", "Alltoall", SHAPE_EXCHANGE, false, false, factor_one_way, run_all_to_all},
+    {"gather", "Gather", SHAPE_GATHER, false, true, factor_one_way, run_gather},
+    {"scatter", "Scatter", SHAPE_SCATTER, false, true, factor_one_way, run_scatter},
     {"barrier", "Barrier", SHAPE_NONE, false, false, factor_one, run_barrier},
     {NULL, NULL, SHAPE_NONE, false, false, NULL, NULL},
 };
 
 size_t problem_send_elements(const struct problem *problem)
 {
-    return problem->collective->shape == SHAPE_SCATTER ? problem->count * (size_t)problem->ranks : problem->count;
+    const enum shape shape = problem->collective->shape;
+
+    return shape == SHAPE_SCATTER || shape == SHAPE_EXCHANGE ? problem->count * (size_t)problem->ranks : problem->count;
 }
 
 size_t problem_recv_elements(const struct problem *problem)
 {
-    return problem->collective->shape == SHAPE_GATHER ? problem->count * (size_t)problem->ranks : problem->count;
+    const enum shape shape = problem->collective->shape;
+
+    return shape == SHAPE_GATHER || shape == SHAPE_EXCHANGE ? problem->count * (size_t)problem->ranks : problem->count;
 }
 
 size_t problem_count(const struct problem *problem, size_t bytes)
@@ -79,6 +101,7 @@ size_t problem_count(const struct problem *problem, size_t bytes)
         return bytes / size;
     case SHAPE_GATHER:
     case SHAPE_SCATTER:
+    case SHAPE_EXCHANGE:
         return bytes / size / (size_t)problem->ranks / (16 / size) * (16 / size);
     case SHAPE_NONE:
         return 0;

@@ -201,7 +201,7 @@ static void measure_isolated(struct workplace *w, const struct row *row, struct 
     evaluate_isolated(p, w->times, row->iterations, side);
 }
 
-/* This rank's input, and what it must receive (for all_gather see check_gathered). */
+/* This rank's input, and what it must receive (blocks from everybody: see check_blocks). */
 static void write_patterns(const struct workplace *w, const struct problem *p)
 {
     const size_t total = largest(problem_send_elements(p), problem_recv_elements(p));
@@ -214,14 +214,17 @@ static void write_patterns(const struct workplace *w, const struct problem *p)
         data_input(p, p->root, w->patterns[1], elements);
 }
 
-static size_t check_gathered(const struct workplace *w, const struct problem *p, const char *recv)
+/* One block from every rank: all of its input, or (all_to_all) the block for this rank. */
+static size_t check_blocks(const struct workplace *w, const struct problem *p, const char *recv)
 {
+    const size_t first = p->collective->shape == SHAPE_EXCHANGE ? (size_t)p->rank * p->count : 0;
+    const size_t inputs = problem_send_elements(p);
     const size_t size = hoop_type_size(p->type);
     size_t wrong = 0;
 
     for (int rank = 0; rank < p->ranks; rank++) {
-        data_input(p, rank, w->patterns[1], p->count < PATTERN_PERIOD ? p->count : PATTERN_PERIOD);
-        wrong += data_wrong(recv + (size_t)rank * p->count * size, p->count, w->patterns[1], 0, size);
+        data_input(p, rank, w->patterns[1], inputs < PATTERN_PERIOD ? inputs : PATTERN_PERIOD);
+        wrong += data_wrong(recv + (size_t)rank * p->count * size, p->count, w->patterns[1], first, size);
     }
     return wrong;
 }
@@ -232,11 +235,12 @@ static size_t check_result(const struct workplace *w, const struct problem *p, s
     const size_t size = hoop_type_size(p->type);
     const size_t first = p->collective->shape == SHAPE_SCATTER ? (size_t)p->rank * p->count : 0;
     const char *end = w->buffers[1] + largest(problem_send_elements(p), problem_recv_elements(p)) * size;
-    const bool receives = !(p->collective->rooted && p->collective->reduces) || p->rank == p->root;
+    const bool to_root = p->collective->rooted && (p->collective->reduces || p->collective->shape == SHAPE_GATHER);
+    const bool receives = !to_root || p->rank == p->root;
     size_t wrong = 0;
 
-    if (p->collective->shape == SHAPE_GATHER)
-        wrong += check_gathered(w, p, w->buffers[1]);
+    if (receives && (p->collective->shape == SHAPE_GATHER || p->collective->shape == SHAPE_EXCHANGE))
+        wrong += check_blocks(w, p, w->buffers[1]);
     else if (receives)
         wrong += data_wrong(at.recv, p->count, w->patterns[1], first, size);
     if (!in_place)

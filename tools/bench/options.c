@@ -33,7 +33,8 @@ static const struct argp_option table[] = {
 
 static const char description[] =
     "Time a collective over a range of sizes and check its results. COLLECTIVE is all_reduce, reduce, broadcast, "
-    "all_gather, reduce_scatter or barrier. Run it under hooprun, or alone as the only rank.";
+    "all_gather, reduce_scatter, all_to_all, gather, scatter or barrier. Run it under hooprun, or alone as the only "
+    "rank.";
 
 static const struct hoop_manual_section sections[] = {
     {"EXAMPLES", "  hooprun -n 2 hoop-bench all_reduce -b 8 -e 64M -f 8\n"
@@ -44,7 +45,7 @@ static const struct hoop_manual_section sections[] = {
                 "count\telements: of the vector, or of one rank's block\n"
                 "time\tof a call when many follow each other, mean over the ranks\n"
                 "algbw\tsize / time; 1 GB/s is 10^9 bytes a second\n"
-                "busbw\talgbw times 2(n-1)/n for all_reduce, (n-1)/n for all_gather and reduce_scatter, 1 for others: "
+                "busbw\talgbw times 2(n-1)/n for all_reduce, 1 for reduce, broadcast and barrier, (n-1)/n for others: "
                 "what a link carries, whatever n\n"
                 "#wrong\telements that were not exactly the result, summed over all ranks\n"
                 "p50, p99\tisolated calls: after a barrier, the time of the slowest rank; half of the calls, and 99 of "
@@ -61,7 +62,7 @@ static const struct hoop_manual_section sections[] = {
 };
 
 static const struct hoop_manual_words words[] = {
-    {"", "all_reduce reduce broadcast all_gather reduce_scatter barrier"},
+    {"", "all_reduce reduce broadcast all_gather reduce_scatter all_to_all gather scatter barrier"},
     {"op", "sum prod min max avg all"},
     {"datatype", "float double int32 int64 uint8 bfloat16 half all"},
     {"root", "0 all"},

@@ -145,7 +145,7 @@ static int last_place(enum hoop_coll coll)
 
 static const char *order_text(const struct tally *tally, enum hoop_coll coll)
 {
-    if (coll != HOOP_ALL_REDUCE && coll != HOOP_REDUCE && coll != HOOP_REDUCE_SCATTER)
+    if (!hoop_coll_shape(coll)->sums)
         return "no sums";
     return tally->rank_order ? "sums in rank order" : "sums in its own order";
 }

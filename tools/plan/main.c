@@ -98,7 +98,7 @@ static void take_word(struct argp_state *state, struct line *line, const char *w
         if (line->options.coll < 0)
             argp_error(state,
                        "%s: no such collective; there are all_reduce, reduce, broadcast, all_gather, "
-                       "reduce_scatter and barrier",
+                       "reduce_scatter, barrier, all_to_all, gather and scatter",
                        word);
     } else {
         argp_error(state, "%s: one collective is enough", word);

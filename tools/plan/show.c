@@ -10,7 +10,7 @@
 
 bool is_rooted(enum hoop_coll coll)
 {
-    return coll == HOOP_REDUCE || coll == HOOP_BROADCAST;
+    return hoop_coll_shape(coll)->rooted;
 }
 
 void free_plans(struct hoop_plan **plan, int ranks)
