@@ -118,6 +118,7 @@ struct hoop_plan {
     struct hoop_problem problem; /* with the true root */
     uint32_t grid;               /* G, all channels together */
     uint32_t tmp;                /* TMP chunks */
+    uint32_t tmp_first;          /* the first one that a step names; those before it need no memory */
     uint32_t lanes;
     struct hoop_lane_plan lane[]; /* lanes entries */
 };

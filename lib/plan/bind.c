@@ -55,6 +55,7 @@ enum hoop_status hoop_bind(struct hoop_binding *binding, const struct hoop_plan 
         .element = element,
         .grid = plan->grid,
         .chunks_per_block = plan->grid / ranks,
+        .tmp_first = plan->tmp_first,
         .in_is_block = shape->in == HOOP_OWN_BLOCK,
         .out_is_block = shape->out == HOOP_OWN_BLOCK,
         .empty_frames = coll == HOOP_BARRIER,
@@ -68,8 +69,8 @@ enum hoop_status hoop_bind(struct hoop_binding *binding, const struct hoop_plan 
         return hoop_fail(HOOP_ERR_MEMORY, "a temporary chunk of %zu elements of %zu bytes has no room", binding->piece,
                          element);
     binding->tmp_stride = stride & ~((size_t)TMP_ALIGNMENT - 1);
-    if (__builtin_mul_overflow(binding->tmp_stride, (size_t)plan->tmp, &binding->tmp_bytes))
-        return hoop_fail(HOOP_ERR_MEMORY, "%u temporary chunks of %zu bytes have no room", plan->tmp,
+    if (__builtin_mul_overflow(binding->tmp_stride, (size_t)(plan->tmp - plan->tmp_first), &binding->tmp_bytes))
+        return hoop_fail(HOOP_ERR_MEMORY, "%u temporary chunks of %zu bytes have no room", plan->tmp - plan->tmp_first,
                          binding->tmp_stride);
     return HOOP_OK;
 }

@@ -27,9 +27,9 @@ struct hoop_binding {
     size_t slices;              /* 1 or more */
     size_t piece;               /* most elements of one slice of one chunk; 0: the vector is empty */
     size_t tmp_stride;          /* bytes from one TMP chunk to the next, a multiple of 64 */
-    size_t tmp_bytes;           /* bytes of all TMP chunks */
+    size_t tmp_bytes;           /* bytes of all TMP chunks that are used */
     size_t quotient, remainder; /* count over chunks_per_block */
-    uint32_t grid;
+    uint32_t grid, tmp_first;
     uint32_t chunks_per_block;      /* of one rank's block where there are blocks; else the grid */
     bool in_is_block, out_is_block; /* the buffer holds this rank's block only: its elements are numbered within it */
     bool empty_frames;              /* barrier: pieces of 0 elements are sent all the same */
@@ -82,10 +82,10 @@ static inline struct hoop_extent hoop_bind_extent(const struct hoop_binding *bin
     return extent;
 }
 
-/* Bytes from the start of TMP to its chunk. */
+/* Bytes from the start of TMP to its chunk, one that a step names. */
 static inline size_t hoop_bind_tmp_offset(const struct hoop_binding *binding, uint32_t chunk)
 {
-    return chunk * binding->tmp_stride;
+    return (chunk - binding->tmp_first) * binding->tmp_stride;
 }
 
 #endif

@@ -263,6 +263,22 @@ static struct hoop_step place(struct hoop_step step, uint32_t c, const struct nu
     return step;
 }
 
+void hoop_plan_find_tmp(struct hoop_plan *plan)
+{
+    uint32_t first = plan->tmp;
+
+    for (uint32_t lane = 0; lane < plan->lanes; lane++)
+        for (uint32_t i = 0; i < plan->lane[lane].steps; i++) {
+            const struct hoop_step *step = &plan->lane[lane].step[i];
+
+            if (step->to_buffer == HOOP_TMP && step->to < first)
+                first = step->to;
+            if (step->from_buffer == HOOP_TMP && step->from < first)
+                first = step->from;
+        }
+    plan->tmp_first = first;
+}
+
 static struct hoop_plan *store(const struct hoop_builder *builder, const struct hoop_problem *problem)
 {
     const uint32_t channels = (uint32_t)problem->channels, lanes = builder->lanes * channels;
@@ -295,6 +311,7 @@ static struct hoop_plan *store(const struct hoop_builder *builder, const struct 
         for (uint32_t s = 0; s < lane->steps; s++)
             *next++ = place(lane->step[s], i % channels, &numbering);
     }
+    hoop_plan_find_tmp(plan);
     return plan;
 }
 

@@ -23,6 +23,9 @@ struct hoop_builder {
 /* Is chunk c of IN the same memory as chunk c of OUT on this rank? grid and rank as in the plan's own numbers. */
 bool hoop_plan_aliased(const struct hoop_problem *problem, uint32_t grid, uint32_t chunk);
 
+/* Find plan->tmp_first once all steps are stored. */
+void hoop_plan_find_tmp(struct hoop_plan *plan);
+
 /* Mark what can be done in one pass: sets FORWARD and NO_STORE of the author's steps.
  * Errors: HOOP_ERR_MEMORY; the steps are unchanged then. */
 enum hoop_status hoop_plan_fuse(struct hoop_builder *builder);

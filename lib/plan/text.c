@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "plan/build.h"
 
 enum { CHUNKS_MOST = 1 << 24, RANKS_MOST = 1 << 20, STEPS_MOST = 1 << 28 };
 
@@ -375,9 +376,11 @@ enum hoop_status hoop_plan_parse(struct hoop_plan **plan, const char *text, size
     memcpy(reader.plan, &head, sizeof head);
     reader.next = (struct hoop_step *)(reader.plan->lane + head.lanes);
     status = read_body(&reader);
-    if (status == HOOP_OK)
-        *plan = reader.plan;
-    else
+    if (status != HOOP_OK) {
         hoop_plan_free(reader.plan);
-    return status;
+        return status;
+    }
+    hoop_plan_find_tmp(reader.plan);
+    *plan = reader.plan;
+    return HOOP_OK;
 }

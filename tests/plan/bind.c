@@ -150,7 +150,7 @@ START_TEST(temporary)
     for (size_t count = 0; count < 200; count++) {
         ck_assert_int_eq(hoop_bind(&binding, plan, count, 8, 64, 1), HOOP_OK);
         ck_assert_uint_eq(binding.tmp_stride % 64, 0);
-        for (uint32_t chunk = 0; chunk < plan->tmp; chunk++)
+        for (uint32_t chunk = plan->tmp_first; chunk < plan->tmp; chunk++)
             for (size_t slice = 0; slice < binding.slices; slice++) {
                 const struct hoop_extent piece = hoop_bind_extent(&binding, HOOP_TMP, chunk, slice);
                 const struct hoop_extent same = hoop_bind_extent(&binding, HOOP_OUT, chunk % plan->grid, slice);
@@ -161,6 +161,24 @@ START_TEST(temporary)
                 ck_assert_uint_le(hoop_bind_tmp_offset(&binding, chunk) + binding.tmp_stride, binding.tmp_bytes);
             }
     }
+    hoop_plan_free(plan);
+}
+END_TEST
+
+/* A rank that needs one temporary chunk of a high number pays for one. */
+START_TEST(temporary_from_the_first)
+{
+    const struct hoop_problem problem = {
+        .coll = HOOP_ALL_REDUCE, .ranks = 7, .rank = 6, .in_place = true, .channels = 1};
+    struct hoop_binding binding;
+    struct hoop_plan *plan;
+
+    ck_assert_int_eq(hoop_plan_build(&plan, hoop_algo_find("twoshot"), &problem, true), HOOP_OK);
+    ck_assert_uint_eq(plan->tmp, 7);
+    ck_assert_uint_eq(plan->tmp_first, 6);
+    ck_assert_int_eq(hoop_bind(&binding, plan, 1000, 8, 65536, 1), HOOP_OK);
+    ck_assert_uint_eq(binding.tmp_bytes, binding.tmp_stride);
+    ck_assert_uint_eq(hoop_bind_tmp_offset(&binding, 6), 0);
     hoop_plan_free(plan);
 }
 END_TEST
@@ -190,6 +208,7 @@ int main(void)
     tcase_add_loop_test(tests, huge_counts, 0, SHAPES);
     tcase_add_test(tests, own_block);
     tcase_add_test(tests, temporary);
+    tcase_add_test(tests, temporary_from_the_first);
     tcase_add_test(tests, refused);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
