@@ -345,7 +345,7 @@ HOOP_API enum hoop_status hoop_stats(const struct hoop_comm *comm, struct hoop_s
  * they took on this rank. As `hoop-plan explain` shows it, for a communicator of the same ranks, cores and settings.
  *
  * collective   "all_reduce", "broadcast", … as hoop-plan lists them.
- * bytes        of its whole vector: count elements; for all_gather and reduce_scatter all ranks' blocks.
+ * bytes        of its whole vector: count elements; where that is of one block, all ranks' blocks.
  * json         0: text for people; else one JSON object.
  * text, size   receives the explanation with a final NUL; at least HOOP_EXPLAIN_TEXT bytes.
  * Not collective: any rank may ask.

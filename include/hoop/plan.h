@@ -276,7 +276,7 @@ HOOP_API struct hoop_model hoop_model_builtin(void);
  *
  * where crowd is 1, or ranks / cores where ranks outnumber cores and take turns. A pure function; it grows with bytes.
  * problem  solved by the algorithm.
- * bytes    of the collective's whole vector (all_gather, reduce_scatter: all ranks' blocks).
+ * bytes    of the collective's whole vector (of all ranks together where there are blocks).
  * frame    bytes of one slice, 1 or more.   cores  that the ranks share, 1 or more.
  * Blocking: never.   Threads: any.   Errors: none. */
 HOOP_API struct hoop_prediction hoop_model_predict(const struct hoop_model *model, const struct hoop_algo *algo,
@@ -317,6 +317,40 @@ HOOP_API enum hoop_status hoop_choice_read(struct hoop_choice *choice);
  * Blocking: never.   Threads: any.   Errors: HOOP_ERR_ARG (bad problem, or size too small: says what is needed). */
 HOOP_API enum hoop_status hoop_plan_explain(const struct hoop_choice *choice, const struct hoop_problem *problem,
                                             size_t bytes, bool json, char *text, size_t size);
+
+/* ---- simulation ---- */
+
+/* A run on a virtual network. Every rank has one port in and one out, which all its links share, and one core. A message takes
+ * post on the sender's core, its bytes at the bandwidth of the sender's port out, the latency, and the bandwidth of the
+ * receiver's port in (both at once where they are free); a link holds `slots` messages until its receiver has taken them. */
+struct hoop_simulation {
+    size_t bytes;         /* of the collective's whole vector */
+    size_t frame;         /* bytes of one slice */
+    int slots;            /* of a link, 1 … 64 */
+    double bandwidth;     /* of a port each way, GB/s, more than 0 */
+    double latency, post; /* ns, 0 or more */
+    double copy, reduce;  /* GB/s; 0: takes no time */
+    uint64_t most;        /* messages; more are an error. 0: 2^31 */
+    int symmetry; /* one rank stands for all, if the plans are turned copies of each other: 0: for more than 2048
+                             ranks, 1: always, -1: never */
+    /* results */
+    bool symmetric;                  /* one rank stood for all */
+    double time;                     /* ns until the last rank is done */
+    uint64_t steps, messages, moved; /* of all ranks; moved in bytes */
+    uint64_t links;                  /* that carried messages: pairs of ranks and lanes */
+    uint64_t port_most;              /* bytes through the busiest port, one way */
+    uint64_t link_most;              /* bytes over the busiest link */
+    uint64_t memory;                 /* bytes that the simulation took */
+};
+
+/* Run the plans of all ranks on a virtual network, without data.
+ *
+ * problem  its rank is ignored.   simulation  parameters in, results out.
+ * Blocking: for as long as it computes, roughly half a second per million messages.   Threads: any.
+ * Errors: HOOP_ERR_ARG (bad problem or parameter, too many messages, or the plans deadlock), HOOP_ERR_MEMORY (also where 2 GiB
+ * would not do: says so). */
+HOOP_API enum hoop_status hoop_plan_simulate(const struct hoop_algo *algo, const struct hoop_problem *problem,
+                                             struct hoop_simulation *simulation);
 
 #ifdef __cplusplus
 }

@@ -97,6 +97,22 @@ assert it["first_bytes"] <= it["bytes"] and (it["last_bytes"] is None or it["las
     done
 fi
 
+# 7 ranks in a ring: 12 steps of 100 ns, 1000 bytes over a port of 1 GB/s and 1900 ns.
+run 0 simulate all_reduce --algo ring -n 7 -s 7000 --bandwidth 1 --latency 1900 --post 100 --reduce 0
+says out '^ring  *36\.000  *[0-9]+  *84  *84000  *7  *12000  '
+run 0 simulate all_reduce -n 5000 -s 1M --algo ring
+says out '^ring .*by symmetry'
+run 0 simulate all_reduce --algo all -n 4 -s 1M
+[ "$(grep -Ec '^[a-z]+  *[0-9]' "$scratch/out")" -eq "$("$tool" list | grep -c ' all_reduce')" ] ||
+    fail "simulate --algo all does not show all algorithms"
+run 0 simulate broadcast --table -n 8 --svg "$scratch/table.svg"
+[ "$(grep -Ec '^ +[0-9]+ +[248] ' "$scratch/out")" -eq 12 ] || fail "the table has not 12 rows"
+[ "$(tail -1 "$scratch/table.svg")" = "</svg>" ] || fail "the plot has no end"
+grep -q 'nan\|inf' "$scratch/table.svg" && fail "the plot has numbers that are none"
+run 1 simulate all_reduce --algo ring -n 4 --bandwidth 0
+run 1 simulate all_gather --algo tree -n 4
+run 2 simulate all_reduce -n 4 --latency fast
+
 run 2
 says err 'a command is missing'
 run 2 prove

@@ -19,11 +19,21 @@ enum {
     KEY_MOST,
     KEY_CORES,
     KEY_JSON,
-    RANKS_MOST = 4096
+    KEY_BANDWIDTH,
+    KEY_LATENCY,
+    KEY_POST,
+    KEY_COPY,
+    KEY_REDUCE,
+    KEY_SLOTS,
+    KEY_SLICE,
+    KEY_TABLE,
+    KEY_SVG,
+    RANKS_MOST = 4096,
+    SIMULATED_MOST = 1 << 20
 };
 
 static const struct argp_option argp_options[] = {
-    {"algo", 'a', "NAME", 0, "the algorithm, as list names it", 0},
+    {"algo", 'a', "NAME", 0, "the algorithm, as list names it; simulate: or all", 0},
     {"ranks", 'n', "N", 0, "number of ranks", 0},
     {"rank", KEY_RANK, "R|all", 0, "print: only this rank's plan (default all)", 0},
     {"root", KEY_ROOT, "R", 0, "root of reduce and broadcast (default 0; check: every root)", 0},
@@ -33,15 +43,24 @@ static const struct argp_option argp_options[] = {
     {"unfused", KEY_UNFUSED, NULL, 0, "print: the author's steps, without the marks of the fuse pass", 0},
     {"all", KEY_ALL, NULL, 0, "check: every algorithm, collective and number of ranks", 0},
     {"most", KEY_MOST, "N", 0, "check --all: the largest number of ranks (default 128)", 0},
-    {"size", 's', "BYTES", 0, "explain: bytes of the whole vector, with suffix K, M or G", 0},
+    {"size", 's', "BYTES", 0, "explain, simulate: bytes of the whole vector, with suffix K, M or G", 0},
     {"cores", KEY_CORES, "N", 0, "explain: cores that the ranks share (default: those of this process)", 0},
     {"json", KEY_JSON, NULL, 0, "explain: one JSON object", 0},
+    {"bandwidth", KEY_BANDWIDTH, "GB/s", 0, "simulate: of each rank's port, each way (default 10)", 0},
+    {"latency", KEY_LATENCY, "NS", 0, "simulate: from port to port (default 1000)", 0},
+    {"post", KEY_POST, "NS", 0, "simulate: work of the sender for a message (default 150)", 0},
+    {"copy", KEY_COPY, "GB/s", 0, "simulate: local copies (default 8; 0: no time)", 0},
+    {"reduce", KEY_REDUCE, "GB/s", 0, "simulate: combining (default 6; 0: no time)", 0},
+    {"slots", KEY_SLOTS, "N", 0, "simulate: messages that a link holds (default 4)", 0},
+    {"slice", KEY_SLICE, "BYTES", 0, "simulate: largest piece of a chunk (default 128K)", 0},
+    {"table", KEY_TABLE, NULL, 0, "simulate: a table of 2, 4, 8, … ranks up to -n (default 1024) and four sizes", 0},
+    {"svg", KEY_SVG, "FILE", 0, "simulate --table: also a plot", 0},
     {"output", 'o', "FILE", 0, "draw, print: write to the file instead of standard output", 0},
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
-static const char *const commands[] = {"list", "print", "check", "draw", "explain"};
-enum command { LIST, PRINT, CHECK, DRAW, EXPLAIN, COMMANDS };
+static const char *const commands[] = {"list", "print", "check", "draw", "explain", "simulate"};
+enum command { LIST, PRINT, CHECK, DRAW, EXPLAIN, SIMULATE, COMMANDS };
 
 /* The words that the library knows, parted by blanks. */
 static char algo_names[256], command_words[256];
@@ -76,6 +95,17 @@ static size_t read_size(struct argp_state *state, const char *text)
     return (size_t)number << shift;
 }
 
+static double read_real(struct argp_state *state, const char *text)
+{
+    char *end;
+
+    errno = 0;
+    const double number = strtod(text, &end);
+    if (errno != 0 || end == text || *end != '\0' || !(number >= 0 && number <= 1e12))
+        argp_error(state, "%s: a number from 0 to 1e12 is needed", text);
+    return number;
+}
+
 static const struct hoop_algo *read_algo(struct argp_state *state, const char *name)
 {
     const struct hoop_algo *algo = hoop_algo_find(name);
@@ -92,7 +122,7 @@ static void take_word(struct argp_state *state, struct line *line, const char *w
             if (strcmp(word, commands[i]) == 0)
                 line->command = i;
         if (line->command < 0)
-            argp_error(state, "%s: no such command; there are list, print, check, draw and explain", word);
+            argp_error(state, "%s: no such command; there are list, print, check, draw, explain and simulate", word);
     } else if (line->options.coll < 0) {
         line->options.coll = hoop_coll_find(word);
         if (line->options.coll < 0)
@@ -111,19 +141,60 @@ static void check_line(struct argp_state *state, const struct line *line)
     const struct plan_options *options = &line->options;
 
     if (line->command < 0)
-        argp_error(state, "a command is missing: list, print, check, draw or explain");
+        argp_error(state, "a command is missing: list, print, check, draw, explain or simulate");
     if (line->command == LIST || (line->command == CHECK && options->all))
         return;
     if (options->coll < 0)
         argp_error(state, "%s needs a collective, such as all_reduce", commands[line->command]);
-    if (options->algo == NULL && line->command != EXPLAIN)
+    if (options->algo == NULL && line->command != EXPLAIN && line->command != SIMULATE)
         argp_error(state, "%s needs an algorithm, such as --algo ring", commands[line->command]);
-    if (options->ranks == 0)
+    if (options->ranks == 0 && !options->table)
         argp_error(state, "%s needs a number of ranks, such as -n 4", commands[line->command]);
-    if (options->rank >= options->ranks)
+    if (options->ranks > RANKS_MOST && line->command != SIMULATE && line->command != EXPLAIN)
+        argp_error(state, "%s takes at most %d ranks", commands[line->command], RANKS_MOST);
+    if (options->rank >= options->ranks && options->rank > 0)
         argp_error(state, "rank %d is outside of 0 to %d", options->rank, options->ranks - 1);
-    if (options->root >= options->ranks)
+    if (options->root >= options->ranks && options->root > 0)
         argp_error(state, "root %d is outside of 0 to %d", options->root, options->ranks - 1);
+}
+
+/* The parameters of simulate. */
+static error_t parse_network(int key, char *argument, struct argp_state *state)
+{
+    struct plan_options *options = &((struct line *)state->input)->options;
+    struct hoop_simulation *network = &options->network;
+
+    switch (key) {
+    case KEY_BANDWIDTH:
+        network->bandwidth = read_real(state, argument);
+        return 0;
+    case KEY_LATENCY:
+        network->latency = read_real(state, argument);
+        return 0;
+    case KEY_POST:
+        network->post = read_real(state, argument);
+        return 0;
+    case KEY_COPY:
+        network->copy = read_real(state, argument);
+        return 0;
+    case KEY_REDUCE:
+        network->reduce = read_real(state, argument);
+        return 0;
+    case KEY_SLOTS:
+        network->slots = read_number(state, "--slots", argument, 1, 64);
+        return 0;
+    case KEY_SLICE:
+        network->frame = read_size(state, argument);
+        return 0;
+    case KEY_TABLE:
+        options->table = true;
+        return 0;
+    case KEY_SVG:
+        options->svg = argument;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
 }
 
 static error_t parse(int key, char *argument, struct argp_state *state)
@@ -133,10 +204,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 
     switch (key) {
     case 'a':
-        options->algo = read_algo(state, argument);
+        options->algo = strcmp(argument, "all") == 0 ? NULL : read_algo(state, argument);
         return 0;
     case 'n':
-        options->ranks = read_number(state, "-n", argument, 1, RANKS_MOST);
+        options->ranks = read_number(state, "-n", argument, 1, SIMULATED_MOST);
         return 0;
     case 'o':
         options->output = argument;
@@ -179,14 +250,14 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         check_line(state, line);
         return 0;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return parse_network(key, argument, state);
     }
 }
 
 static const struct argp parser = {
     argp_options,
     parse,
-    "list\nprint COLLECTIVE\ncheck COLLECTIVE\ncheck --all\ndraw COLLECTIVE\nexplain COLLECTIVE",
+    "list\nprint COLLECTIVE\ncheck COLLECTIVE\ncheck --all\ndraw COLLECTIVE\nexplain COLLECTIVE\nsimulate COLLECTIVE",
     "Shows, proves, draws and explains the plans by which hoop's algorithms solve the collectives.\v"
     "list names the algorithms and what each solves. print writes plans in their text form. check runs the plans of "
     "all ranks on symbols and proves that every rank gets its result, that nothing deadlocks, with one free slot a "
@@ -195,7 +266,10 @@ static const struct argp parser = {
     "algorithm a communicator on this machine would choose "
     "for a size, and why: every candidate with its predicted time, the sizes for which the choice stays the same, and "
     "what setting would change "
-    "it. It reads the settings (HOOP_ALGO, HOOP_FLAT_MAX, HOOP_SLICE, HOOP_MODEL) as a communicator does.",
+    "it. It reads the settings (HOOP_ALGO, HOOP_FLAT_MAX, HOOP_SLICE, HOOP_MODEL) as a communicator does. simulate "
+    "runs the plans on a virtual network: each rank has one port and one core, "
+    "and messages share them. Beyond 2048 ranks one rank stands for all where the plans are turned copies of each "
+    "other.",
     NULL,
     NULL,
     NULL};
@@ -205,7 +279,9 @@ static const struct hoop_manual_section sections[] = {
                  "  hoop-plan check broadcast --algo dbtree -n 12\n"
                  "  hoop-plan check --all\n"
                  "  hoop-plan draw all_reduce --algo dbtree -n 8 -o dbtree.svg\n"
-                 "  hoop-plan explain all_reduce -s 1M -n 8 --cores 8\n"},
+                 "  hoop-plan explain all_reduce -s 1M -n 8 --cores 8\n"
+                 "  hoop-plan simulate all_reduce --algo all -s 1M -n 1024\n"
+                 "  hoop-plan simulate all_reduce --table --svg table.svg\n"},
     {"TEXT FORM", "A plan's head names algorithm, collective and problem; then come the lanes, a step\n"
                   "a line: its kind, the peer where there is one, the buffer and chunk written, the\n"
                   "buffer and chunk read, and flags. Lanes run side by side, the steps of a lane in\n"
@@ -227,7 +303,7 @@ static const struct hoop_manual_section sections[] = {
 };
 
 static const struct hoop_manual_words words[] = {
-    {"", command_words}, {"algo", algo_names}, {"rank", "all"}, {"output", "@file"}, {NULL, NULL},
+    {"", command_words}, {"algo", algo_names}, {"rank", "all"}, {"output", "@file"}, {"svg", "@file"}, {NULL, NULL},
 };
 
 static const struct hoop_manual manual = {.name = "hoop-plan",
@@ -256,8 +332,16 @@ static void collect_words(void)
 
 int main(int argc, char **argv)
 {
-    struct line line = {.command = -1,
-                        .options = {.coll = -1, .rank = ALL_RANKS, .root = ALL_ROOTS, .channels = 1, .most = 128}};
+    struct line line = {
+        .command = -1,
+        .options = {
+            .coll = -1,
+            .rank = ALL_RANKS,
+            .root = ALL_ROOTS,
+            .channels = 1,
+            .most = 128,
+            .network = {
+                .frame = 131072, .slots = 4, .bandwidth = 10, .latency = 1000, .post = 150, .copy = 8, .reduce = 6}}};
 
     collect_words();
     if (hoop_manual_parse(&manual, argc, argv, 0, &line) != 0)
@@ -271,7 +355,9 @@ int main(int argc, char **argv)
         return line.options.all ? check_all(&line.options) : check_one(&line.options);
     case DRAW:
         return draw_plans(&line.options);
-    default:
+    case EXPLAIN:
         return explain_choice(&line.options);
+    default:
+        return simulate_plans(&line.options);
     }
 }

@@ -18,8 +18,10 @@ struct plan_options {
     int most; /* check --all: the largest number of ranks */
     size_t bytes;
     int cores; /* 0: those of this process */
-    bool in_place, all, unfused, json;
-    const char *output; /* NULL: standard output */
+    bool in_place, all, unfused, json, table;
+    struct hoop_simulation network; /* simulate: the parameters */
+    const char *svg;                /* simulate: NULL: no plot */
+    const char *output;             /* NULL: standard output */
 };
 
 /* Build the plans of all ranks; plan has room for problem->ranks. Says what is wrong; false: nothing is left behind. */
@@ -29,6 +31,18 @@ void free_plans(struct hoop_plan **plan, int ranks);
 /* Reduce and broadcast have a root. */
 bool is_rooted(enum hoop_coll coll);
 
+/* What simulate --table found: times in us for 2 << row ranks; negative: not simulated. */
+enum { TABLE_SIZES = 4, TABLE_ROWS = 14, TABLE_ALGOS = 16 };
+struct table {
+    size_t size[TABLE_SIZES];
+    const struct hoop_algo *algo[TABLE_ALGOS];
+    int algos, rows;
+    double time[TABLE_SIZES][TABLE_ROWS][TABLE_ALGOS];
+};
+
+/* Plot it into options->svg; says what is wrong. */
+bool plot_table(const struct table *table, const struct plan_options *options);
+
 /* The commands; each returns the exit code. */
 int list_algorithms(void);
 int print_plans(const struct plan_options *options);
@@ -36,5 +50,6 @@ int check_one(const struct plan_options *options);
 int check_all(const struct plan_options *options);
 int draw_plans(const struct plan_options *options);
 int explain_choice(const struct plan_options *options);
+int simulate_plans(const struct plan_options *options);
 
 #endif

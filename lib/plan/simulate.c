@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* The simulator: the plans of all ranks on a virtual network, event by event, without data.
+ *
+ * Time is counted in whole picoseconds, and events of the same time keep their order, so a simulation always gives the same
+ * figures. There are two kinds of events: a lane can go on, and the head of a message reaches its receiver's port. A lane
+ * that cannot go on (no free slot, nothing received, another lane not far enough) is woken by whoever changes that.
+ *
+ * Memory: plans are kept as they are built, with the peer of a step replaced by the number of its link. Where the plans are
+ * turned copies of each other (ring, flat, …), one rank can stand for all: what it sends to the rank d further is what it
+ * receives from the rank d before, and a link goes from the rank to itself.
+ */
+#include "plan/simulate.h"
+
+#include "base/alloc.h"
+#include "base/status.h"
+
+enum { SYMMETRIC_FROM = 2048, SLOTS_MOST = 64 };
+static const uint64_t memory_most = (uint64_t)2 << 30;
+
+static uint64_t duration(size_t bytes, double rate)
+{
+    return rate > 0 ? (uint64_t)((double)bytes * 1000 / rate + 0.5) : 0;
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- events ---- */
+
+static bool before(const struct hoop_event *a, const struct hoop_event *b)
+{
+    return a->time != b->time ? a->time < b->time : a->order < b->order;
+}
+
+static void push(struct hoop_simulator *sim, uint64_t time, uint32_t what)
+{
+    struct hoop_event event = {time, sim->order++, what};
+
+    if (sim->events == sim->event_room) {
+        const size_t room = sim->event_room ? 2 * sim->event_room : 1024;
+        struct hoop_event *more = hoop_realloc(sim->event, room, sizeof *more);
+        if (more == NULL) {
+            sim->status = HOOP_ERR_MEMORY;
+            return;
+        }
+        sim->event = more;
+        sim->event_room = room;
+    }
+    size_t at = sim->events++;
+    for (; at > 0 && before(&event, &sim->event[(at - 1) / 2]); at = (at - 1) / 2)
+        sim->event[at] = sim->event[(at - 1) / 2];
+    sim->event[at] = event;
+}
+
+static struct hoop_event pop(struct hoop_simulator *sim)
+{
+    const struct hoop_event first = sim->event[0], last = sim->event[--sim->events];
+    size_t at = 0, child;
+
+    while ((child = 2 * at + 1) < sim->events) {
+        if (child + 1 < sim->events && before(&sim->event[child + 1], &sim->event[child]))
+            child++;
+        if (!before(&sim->event[child], &last))
+            break;
+        sim->event[at] = sim->event[child];
+        at = child;
+    }
+    sim->event[at] = last;
+    return first;
+}
+
+static void wake(struct hoop_simulator *sim, uint32_t lane, uint64_t time)
+{
+    push(sim, time, lane << 1);
+}
+
+/* ---- steps ---- */
+
+/* Work on the rank's core, from now on or when it is free; returns its end. */
+static uint64_t work(struct hoop_simulator *sim, const struct hoop_sim_lane *lane, uint64_t now, uint64_t ps)
+{
+    struct hoop_sim_rank *rank = &sim->rank[lane->rank];
+
+    if (ps == 0)
+        return now;
+    rank->core_free = later(now, rank->core_free) + ps;
+    return rank->core_free;
+}
+
+static size_t bytes_of(const struct hoop_simulator *sim, const struct hoop_sim_lane *lane, unsigned buffer,
+                       uint32_t chunk)
+{
+    return hoop_bind_extent(&sim->binding, (enum hoop_buffer)buffer, chunk, lane->slice).count;
+}
+
+enum { BLOCKED = 0, DONE = 1 };
+
+static int run_send(struct hoop_simulator *sim, struct hoop_sim_lane *lane, const struct hoop_step *step, uint64_t now,
+                    uint64_t *end)
+{
+    const size_t bytes = bytes_of(sim, lane, step->from_buffer, step->from);
+    const uint32_t number = (uint32_t)step->peer, slots = (uint32_t)sim->wish->slots;
+    struct hoop_sim_link *link = &sim->link[number];
+    struct hoop_sim_rank *rank = &sim->rank[lane->rank];
+    uint64_t *slot = &sim->slot[(size_t)number * slots + link->sent % slots];
+
+    if (bytes == 0 && !sim->binding.empty_frames)
+        return DONE;
+    if (link->sent - link->taken == slots) {
+        link->sender_waits = true;
+        return BLOCKED;
+    }
+    if (link->sent >= slots && *slot > now) { /* the credit is still on its way back */
+        wake(sim, (uint32_t)(lane - sim->lane), *slot);
+        return BLOCKED;
+    }
+    *end = work(sim, lane, now, sim->post);
+    const uint64_t start = later(*end, rank->out_free);
+    rank->out_free = start + duration(bytes, sim->wish->bandwidth);
+    rank->sent += bytes;
+    link->bytes += bytes;
+    *slot = bytes;
+    link->sent++;
+    sim->wish->messages++;
+    sim->wish->moved += bytes;
+    push(sim, start + sim->latency, number << 1 | 1);
+    return DONE;
+}
+
+/* The head of the link's next message has come. */
+static void arrive(struct hoop_simulator *sim, uint32_t number, uint64_t now)
+{
+    const uint32_t slots = (uint32_t)sim->wish->slots;
+    struct hoop_sim_link *link = &sim->link[number];
+    struct hoop_sim_rank *rank = &sim->rank[sim->lane[link->receiver].rank];
+    uint64_t *slot = &sim->slot[(size_t)number * slots + link->arrived % slots];
+
+    rank->received += *slot;
+    rank->in_free = later(now, rank->in_free) + duration(*slot, sim->wish->bandwidth);
+    *slot = rank->in_free;
+    link->arrived++;
+    if (link->receiver_waits) {
+        link->receiver_waits = false;
+        wake(sim, link->receiver, *slot);
+    }
+}
+
+static int run_recv(struct hoop_simulator *sim, struct hoop_sim_lane *lane, const struct hoop_step *step, uint64_t now,
+                    uint64_t *end)
+{
+    const size_t bytes = bytes_of(sim, lane, step->to_buffer, step->to);
+    const uint32_t number = (uint32_t)step->peer, slots = (uint32_t)sim->wish->slots;
+    struct hoop_sim_link *link = &sim->link[number];
+    uint64_t *slot = &sim->slot[(size_t)number * slots + link->taken % slots];
+
+    if (bytes == 0 && !sim->binding.empty_frames)
+        return DONE;
+    if (link->taken == link->arrived) {
+        link->receiver_waits = true;
+        return BLOCKED;
+    }
+    if (*slot > now) {
+        wake(sim, (uint32_t)(lane - sim->lane), *slot);
+        return BLOCKED;
+    }
+    *end = work(sim, lane, now, step->kind == HOOP_STEP_RECV_REDUCE ? duration(bytes, sim->wish->reduce) : 0);
+    *slot = *end + sim->latency; /* the credit is back at the sender */
+    link->taken++;
+    if (link->sender_waits) {
+        link->sender_waits = false;
+        wake(sim, link->sender, *slot);
+    }
+    return DONE;
+}
+
+static int run_after(struct hoop_simulator *sim, struct hoop_sim_lane *lane, const struct hoop_step *step)
+{
+    struct hoop_sim_rank *rank = &sim->rank[lane->rank];
+    const struct hoop_sim_lane *other = &sim->lane[rank->first_lane + (uint32_t)step->peer];
+
+    if (other->slice > lane->slice || (other->slice == lane->slice && other->step > step->to))
+        return DONE;
+    lane->parked = true;
+    rank->parked++;
+    return BLOCKED;
+}
+
+static int run_step(struct hoop_simulator *sim, struct hoop_sim_lane *lane, uint64_t now, uint64_t *end)
+{
+    const struct hoop_step *step = &lane->plan->step[lane->step];
+    const bool local = step->kind == HOOP_STEP_COPY || step->kind == HOOP_STEP_REDUCE;
+
+    *end = now;
+    if (step->kind == HOOP_STEP_SEND)
+        return run_send(sim, lane, step, now, end);
+    if (step->kind == HOOP_STEP_RECV || step->kind == HOOP_STEP_RECV_REDUCE)
+        return run_recv(sim, lane, step, now, end);
+    if (!local)
+        return run_after(sim, lane, step);
+    *end = work(sim, lane, now,
+                duration(bytes_of(sim, lane, step->to_buffer, step->to),
+                         step->kind == HOOP_STEP_COPY ? sim->wish->copy : sim->wish->reduce));
+    return DONE;
+}
+
+/* The lane's step has ended. */
+static void advance(struct hoop_simulator *sim, struct hoop_sim_lane *lane, uint64_t now)
+{
+    struct hoop_sim_rank *rank = &sim->rank[lane->rank];
+
+    sim->wish->steps++;
+    if (++lane->step == lane->plan->steps) {
+        lane->step = 0;
+        lane->slice++;
+    }
+    for (uint32_t i = 0; rank->parked > 0 && i < rank->lanes; i++) {
+        struct hoop_sim_lane *other = &sim->lane[rank->first_lane + i];
+        if (other->parked) {
+            other->parked = false;
+            rank->parked--;
+            wake(sim, rank->first_lane + i, now);
+        }
+    }
+}
+
+static void run_lane(struct hoop_simulator *sim, uint32_t number, uint64_t now)
+{
+    struct hoop_sim_lane *lane = &sim->lane[number];
+    uint64_t end;
+
+    if (lane->busy) {
+        lane->busy = false;
+        advance(sim, lane, now);
+    }
+    while (lane->slice < sim->binding.slices && run_step(sim, lane, now, &end) == DONE) {
+        if (end > now) {
+            lane->busy = true;
+            wake(sim, number, end);
+            return;
+        }
+        advance(sim, lane, now);
+    }
+    sim->now = later(sim->now, now);
+    sim->lanes_done += lane->slice == sim->binding.slices && lane->plan->steps > 0;
+}
+
+static enum hoop_status run(struct hoop_simulator *sim)
+{
+    const uint64_t most = sim->wish->most ? sim->wish->most : (uint64_t)1 << 31;
+    uint32_t lanes = 0;
+
+    for (uint32_t i = 0; i < sim->lanes; i++) {
+        if (sim->lane[i].plan->steps > 0) {
+            wake(sim, i, 0);
+            lanes++;
+        }
+    }
+    while (sim->events > 0 && sim->status == HOOP_OK) {
+        const struct hoop_event event = pop(sim);
+        if (event.what & 1)
+            arrive(sim, event.what >> 1, event.time);
+        else
+            run_lane(sim, event.what >> 1, event.time);
+        if (sim->wish->messages > most)
+            return hoop_fail(HOOP_ERR_ARG,
+                             "the simulation has more than %llu messages; larger slices or fewer bytes make less",
+                             (unsigned long long)most);
+    }
+    if (sim->status == HOOP_OK && sim->lanes_done < lanes)
+        return hoop_fail(HOOP_ERR_ARG, "the plans deadlock with %d slots a link", sim->wish->slots);
+    return sim->status;
+}
+
+/* ---- the whole ---- */
+
+static void tell(const struct hoop_simulator *sim, int ranks)
+{
+    struct hoop_simulation *wish = sim->wish;
+    const uint64_t times = wish->symmetric ? (uint64_t)ranks : 1;
+
+    wish->time = (double)sim->now / 1000;
+    wish->steps *= times;
+    wish->messages *= times;
+    wish->moved *= times;
+    wish->links = sim->links * times;
+    for (uint32_t i = 0; i < sim->ranks; i++)
+        wish->port_most = later(wish->port_most, later(sim->rank[i].sent, sim->rank[i].received));
+    for (uint32_t i = 0; i < sim->links; i++)
+        wish->link_most = later(wish->link_most, sim->link[i].bytes);
+    wish->memory = sim->memory + sim->event_room * sizeof(struct hoop_event);
+}
+
+static enum hoop_status check_wish(const struct hoop_problem *problem, const struct hoop_simulation *wish)
+{
+    if (wish->slots < 1 || wish->slots > SLOTS_MOST || wish->frame < 1 || !(wish->bandwidth > 0) ||
+        !(wish->latency >= 0) || !(wish->post >= 0) || !(wish->copy >= 0) || !(wish->reduce >= 0))
+        return hoop_fail(HOOP_ERR_ARG,
+                         "a simulation needs 1 to %d slots, slices of 1 byte or more, a bandwidth of more "
+                         "than 0, and no negative time or rate",
+                         SLOTS_MOST);
+    if (problem->ranks < 1 || problem->channels < 1)
+        return hoop_fail(HOOP_ERR_ARG, "%d ranks in %d channels cannot be simulated", problem->ranks,
+                         problem->channels);
+    return HOOP_OK;
+}
+
+enum hoop_status hoop_plan_simulate(const struct hoop_algo *algo, const struct hoop_problem *problem,
+                                    struct hoop_simulation *simulation)
+{
+    enum hoop_status status = check_wish(problem, simulation);
+    struct hoop_simulator sim = {.wish = simulation};
+
+    if (status != HOOP_OK)
+        return status;
+    simulation->symmetric = false;
+    simulation->steps = simulation->messages = simulation->moved = 0;
+    simulation->port_most = simulation->link_most = 0;
+    sim.latency = (uint64_t)(simulation->latency * 1000 + 0.5);
+    sim.post = (uint64_t)(simulation->post * 1000 + 0.5);
+    if (simulation->symmetry > 0 || (simulation->symmetry == 0 && problem->ranks > SYMMETRIC_FROM))
+        status = hoop_sim_turned(algo, problem, &simulation->symmetric);
+    if (status == HOOP_OK)
+        status = hoop_sim_build(&sim, algo, problem, memory_most);
+    if (status == HOOP_OK)
+        status = run(&sim);
+    if (status == HOOP_OK)
+        tell(&sim, problem->ranks);
+    hoop_sim_free(&sim);
+    return status;
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Inner side of the simulator: its state (simulate.c runs it, simulate_build.c makes it). Times in picoseconds. */
+#ifndef HOOP_PLAN_SIMULATE_H
+#define HOOP_PLAN_SIMULATE_H
+
+#include "hoop/plan.h"
+#include "plan/bind.h"
+
+struct hoop_event {
+    uint64_t time;
+    uint32_t order; /* among events of the same time */
+    uint32_t what;  /* lane << 1, or link << 1 | 1 */
+};
+
+struct hoop_sim_rank {
+    uint64_t out_free, in_free, core_free; /* when port and core are free */
+    uint64_t sent, received;               /* bytes */
+    uint32_t first_lane, lanes, parked;
+};
+
+struct hoop_sim_lane {
+    const struct hoop_lane_plan *plan;
+    size_t slice;
+    uint32_t step, rank;
+    bool busy;   /* its step ends when it is woken */
+    bool parked; /* waits for another lane */
+};
+
+/* A link's slots hold the bytes of a message that is on its way, then when it has come, then when its credit is back. */
+struct hoop_sim_link {
+    uint32_t sender, receiver; /* lanes */
+    uint32_t sent, arrived, taken;
+    bool sender_waits, receiver_waits;
+    uint64_t bytes;
+};
+
+struct hoop_simulator {
+    struct hoop_simulation *wish;
+    struct hoop_binding binding;
+    uint64_t latency, post, now;
+    struct hoop_plan **plan;
+    struct hoop_sim_rank *rank;
+    struct hoop_sim_lane *lane;
+    struct hoop_sim_link *link;
+    uint64_t *slot;
+    struct hoop_event *event;
+    size_t events, event_room, link_room;
+    uint32_t ranks, lanes, links, lanes_done, order; /* ranks: that are run, 1 if one stands for all */
+    uint64_t memory;
+    enum hoop_status status;
+
+    /* while it is made: links by their ends, an open hash of number + 1 */
+    uint64_t *key;
+    uint32_t *number;
+    size_t places;
+};
+
+/* Are the plans turned copies of each other? Looks at four ranks. */
+enum hoop_status hoop_sim_turned(const struct hoop_algo *algo, const struct hoop_problem *problem, bool *turned);
+
+/* Make plans, lanes and links. Errors: those of hoop_plan_build and hoop_bind; HOOP_ERR_MEMORY (more than `most` bytes). */
+enum hoop_status hoop_sim_build(struct hoop_simulator *sim, const struct hoop_algo *algo,
+                                const struct hoop_problem *problem, uint64_t most);
+void hoop_sim_free(struct hoop_simulator *sim);
+
+#endif

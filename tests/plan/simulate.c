@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* The simulator against what can be worked out by hand. */
+#include <check.h>
+#include <math.h>
+
+#include "hoop/plan.h"
+
+static struct hoop_simulation network(size_t bytes)
+{
+    return (struct hoop_simulation){.bytes = bytes,
+                                    .frame = (size_t)1 << 30,
+                                    .slots = 4,
+                                    .bandwidth = 10,
+                                    .latency = 500,
+                                    .post = 20,
+                                    .reduce = 5,
+                                    .symmetry = -1};
+}
+
+static void simulate(const char *algo, enum hoop_coll coll, int ranks, struct hoop_simulation *simulation)
+{
+    const struct hoop_problem problem = {.coll = coll, .ranks = ranks, .channels = 1};
+
+    ck_assert_msg(hoop_plan_simulate(hoop_algo_find(algo), &problem, simulation) == HOOP_OK, "%s %d: %s", algo, ranks,
+                  hoop_last_error(NULL));
+}
+
+/* 2(n-1) steps of post, chunk over the wire and latency; n-1 of them combine. */
+START_TEST(ring_is_its_formula)
+{
+    for (int n = 2; n <= 40; n++)
+        for (size_t chunk = 0; chunk < 100000; chunk = chunk * 7 + 1) {
+            struct hoop_simulation it = network(chunk * (size_t)n);
+            const double wire = (double)chunk / 10, sum = (double)chunk / 5, steps = chunk ? n - 1 : 0;
+            simulate("ring", HOOP_ALL_REDUCE, n, &it);
+            ck_assert_double_eq_tol(it.time, steps * (2 * (20 + wire + 500) + sum), 1e-3 * 4 * n + 1e-6);
+            ck_assert_uint_eq(it.messages, (uint64_t)(steps * 2 * n));
+            ck_assert_uint_eq(it.moved, 2 * (uint64_t)(n - 1) * (uint64_t)n * chunk);
+            ck_assert_uint_eq(it.port_most, 2 * (uint64_t)(n - 1) * chunk);
+        }
+}
+END_TEST
+
+/* Full trees: the last child of each rank waits for both messages at its parent's port. */
+START_TEST(tree_is_its_formula)
+{
+    for (int levels = 1; levels <= 7; levels++)
+        for (size_t bytes = 1000; bytes < 1000000; bytes *= 9) {
+            struct hoop_simulation it = network(bytes);
+            simulate("tree", HOOP_BROADCAST, (2 << levels) - 1, &it);
+            ck_assert_double_eq_tol(it.time, levels * (20 + 2 * (double)bytes / 10 + 500), 1e-3 * 4 * levels);
+            ck_assert_uint_eq(it.links, (2u << levels) - 2);
+            ck_assert_uint_eq(it.link_most, bytes);
+        }
+}
+END_TEST
+
+/* A chain of S slices is a pipeline: the first slice goes all the way, the others follow one by one. */
+START_TEST(slices_follow_each_other)
+{
+    for (int n = 2; n <= 9; n++)
+        for (size_t slices = 1; slices <= 20; slices++) {
+            struct hoop_simulation it = network(slices * 65536);
+            const double wire = 6553.6;
+            it.frame = 65536;
+            simulate("ring", HOOP_BROADCAST, n, &it);
+            ck_assert_double_eq_tol(it.time, (n - 1) * (20 + 500 + wire) + (double)(slices - 1) * wire,
+                                    0.1 + 1e-3 * 40);
+            ck_assert_uint_eq(it.messages, slices * (size_t)(n - 1));
+        }
+}
+END_TEST
+
+/* With one slot the sender waits for the credit's way back: message and credit take turns. */
+START_TEST(credit_is_waited_for)
+{
+    struct hoop_simulation it = network(10 * 65536);
+
+    it.frame = 65536;
+    it.slots = 1;
+    simulate("ring", HOOP_BROADCAST, 2, &it);
+    ck_assert_double_eq_tol(it.time, 10 * (20 + 6553.6 + 500) + 9 * 500, 0.1);
+}
+END_TEST
+
+/* Everybody sends to rank 0, whose one port in takes one after the other. */
+START_TEST(ports_are_shared)
+{
+    for (int n = 2; n <= 20; n++) {
+        struct hoop_simulation it = network(1000000);
+        it.reduce = 0;
+        simulate("flat", HOOP_REDUCE, n, &it);
+        ck_assert_double_eq_tol(it.time, 20 + 500 + (n - 1) * 100000.0, 0.1);
+    }
+}
+END_TEST
+
+/* Where one rank may stand for all it gives the same figures. */
+START_TEST(symmetry_changes_nothing)
+{
+    static const char *const algos[] = {"ring", "flat", "tree", "recdbl"};
+
+    for (int i = 0; i < 4; i++)
+        for (int n = 2; n <= 33; n++) {
+            struct hoop_simulation whole = network((size_t)n * 6000), one = whole;
+            whole.frame = one.frame = 1000;
+            whole.slots = one.slots = 2;
+            one.symmetry = 1;
+            simulate(algos[i], HOOP_ALL_REDUCE, n, &whole);
+            simulate(algos[i], HOOP_ALL_REDUCE, n, &one);
+            ck_assert(!whole.symmetric);
+            if (i == 0)
+                ck_assert(one.symmetric);
+            if (i == 2 && n > 2)
+                ck_assert(!one.symmetric);
+            if (i == 1 && n > 2) /* flat sums in rank order: rank 0 is not as the others */
+                continue;
+            ck_assert_double_eq_tol(one.time, whole.time, 1e-6);
+            ck_assert_uint_eq(one.messages, whole.messages);
+            ck_assert_uint_eq(one.steps, whole.steps);
+            ck_assert_uint_eq(one.port_most, whole.port_most);
+        }
+}
+END_TEST
+
+/* All algorithms end, send what their formulas say, and take longer for more. */
+START_TEST(all_algorithms_run)
+{
+    const struct hoop_algo *algo;
+
+    for (int i = 0; (algo = hoop_algo_get(i)) != NULL; i++)
+        for (int coll = 0; coll < HOOP_COLLS; coll++)
+            for (int n = 2; n <= 19; n++) {
+                const struct hoop_problem problem = {
+                    .coll = (enum hoop_coll)coll, .ranks = n, .root = n / 2, .channels = 1};
+                double before = 0;
+                if (!algo->applicable(&problem))
+                    continue;
+                for (size_t bytes = 1000; bytes < 10000000; bytes *= 10) {
+                    struct hoop_simulation it = network(bytes);
+                    it.frame = 8192;
+                    it.slots = 2;
+                    it.symmetry = 0;
+                    ck_assert_msg(hoop_plan_simulate(algo, &problem, &it) == HOOP_OK, "%s %s n=%d: %s", algo->name,
+                                  hoop_coll_name(problem.coll), n, hoop_last_error(NULL));
+                    ck_assert_msg(coll == HOOP_BARRIER || it.time > before, "%s %s n=%d", algo->name,
+                                  hoop_coll_name(problem.coll), n);
+                    before = it.time;
+                }
+            }
+}
+END_TEST
+
+START_TEST(wrong_wishes_are_refused)
+{
+    const struct hoop_problem problem = {.coll = HOOP_ALL_REDUCE, .ranks = 8, .channels = 1};
+    const struct hoop_algo *ring = hoop_algo_find("ring");
+    struct hoop_simulation it = network(1000);
+
+    it.slots = 0;
+    ck_assert_int_eq(hoop_plan_simulate(ring, &problem, &it), HOOP_ERR_ARG);
+    it = network(1000);
+    it.bandwidth = NAN;
+    ck_assert_int_eq(hoop_plan_simulate(ring, &problem, &it), HOOP_ERR_ARG);
+    it = network(1000);
+    it.most = 100;
+    ck_assert_int_eq(hoop_plan_simulate(ring, &problem, &it), HOOP_ERR_ARG);
+    it.most = 112;
+    ck_assert_int_eq(hoop_plan_simulate(ring, &problem, &it), HOOP_OK);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("simulate");
+    TCase *all = tcase_create("all");
+
+    tcase_set_timeout(all, 120);
+    tcase_add_test(all, ring_is_its_formula);
+    tcase_add_test(all, tree_is_its_formula);
+    tcase_add_test(all, slices_follow_each_other);
+    tcase_add_test(all, credit_is_waited_for);
+    tcase_add_test(all, ports_are_shared);
+    tcase_add_test(all, symmetry_changes_nothing);
+    tcase_add_test(all, all_algorithms_run);
+    tcase_add_test(all, wrong_wishes_are_refused);
+    suite_add_tcase(suite, all);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
