@@ -230,9 +230,11 @@ static bool raise_loopback(void)
 
 static bool set_apart(void)
 {
-    return unshare(CLONE_NEWNS | CLONE_NEWNET) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+    /* The network last: a process that got it but not the rest would sit there with lo down. */
+    return unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
            mount("hoop-test", "/tmp", "tmpfs", 0, "size=16m") == 0 &&
-           mount("hoop-test", "/dev/shm", "tmpfs", 0, "size=64k") == 0 && raise_loopback();
+           mount("hoop-test", "/dev/shm", "tmpfs", 0, "size=64k") == 0 && unshare(CLONE_NEWNET) == 0 &&
+           raise_loopback();
 }
 
 struct harness_traces harness_look(bool makes_ids)
