@@ -52,16 +52,52 @@ enum hoop_status {
     HOOP_ERR_INTERNAL = -10    /* a bug in the library */
 };
 
-/* Element types; the list with sizes and names is lib/dtype/types.def. */
-enum hoop_type { HOOP_F32, HOOP_F64, HOOP_I32, HOOP_I64, HOOP_U8, HOOP_BF16, HOOP_F16, HOOP_TYPES };
+/* Element types; the list with sizes and names is lib/dtype/types.def. HOOP_F8E4M3 and HOOP_F8E5M2 are the 8-bit formats of
+ * the Open Compute Project, of which E4M3 has no infinity. */
+enum hoop_type {
+    HOOP_F32,
+    HOOP_F64,
+    HOOP_I32,
+    HOOP_I64,
+    HOOP_U8,
+    HOOP_BF16,
+    HOOP_F16,
+    HOOP_I8,
+    HOOP_I16,
+    HOOP_U16,
+    HOOP_U32,
+    HOOP_U64,
+    HOOP_F8E4M3,
+    HOOP_F8E5M2,
+    HOOP_TYPES
+};
 
 /* Reduction operators; the list is lib/dtype/ops.def.
  *
  * Integers wrap modulo 2^bits; HOOP_AVG of integers divides the wrapped sum, rounding toward zero.
- * f16 and bf16 are summed in f32 over all ranks and rounded once at the end (to nearest, ties to even).
+ * f16, bf16 and the 8-bit formats are summed and multiplied in f32 over all ranks and rounded once at the end (to nearest,
+ * ties to even). Beyond the range f16 and bf16 become infinite; the 8-bit formats saturate, as NVIDIA's conversions do: a
+ * finite result becomes at most 448 (E4M3) or 57344 (E5M2), an infinite one (of an infinite input, or a product that is too
+ * large for f32) becomes 448 in E4M3 and stays infinite in E5M2.
+ * NaN that comes of combining is the quiet NaN with sign and payload zero (E4M3: 0x7f).
  * HOOP_MIN and HOOP_MAX return NaN if any input is NaN; -0 is less than +0.
- * HOOP_AVG is the sum divided by the number of ranks. */
-enum hoop_op { HOOP_SUM, HOOP_PROD, HOOP_MIN, HOOP_MAX, HOOP_AVG, HOOP_OPS };
+ * HOOP_AVG is the sum divided by the number of ranks.
+ * HOOP_BAND, _BOR and _BXOR combine the bits; HOOP_LAND, _LOR and _LXOR combine truth: an input is true if it is not 0, and
+ * the result is 0 or 1, also on a single rank. These six take integers only (hoop_op_accepts). */
+enum hoop_op {
+    HOOP_SUM,
+    HOOP_PROD,
+    HOOP_MIN,
+    HOOP_MAX,
+    HOOP_AVG,
+    HOOP_BAND,
+    HOOP_BOR,
+    HOOP_BXOR,
+    HOOP_LAND,
+    HOOP_LOR,
+    HOOP_LXOR,
+    HOOP_OPS
+};
 
 struct hoop_comm;
 struct hoop_stream;
@@ -187,8 +223,8 @@ HOOP_API int hoop_comm_size(const struct hoop_comm *comm);
  * data is used; hoop_last_error shows both calls.
  * Blocking: as stream says; a dead peer ends it in bounded time.   Threads: one call at a time per communicator.
  * Memory: buffers of hoop_mem_alloc are read by peers in place, others through a copy.
- * Errors: HOOP_ERR_ARG (nothing happened), HOOP_ERR_MISMATCH, HOOP_ERR_PEER (hoop_last_error names the rank),
- * HOOP_ERR_TIMEOUT, HOOP_ERR_ABORTED, HOOP_ERR_MEMORY. */
+ * Errors: HOOP_ERR_ARG (nothing happened; also if op does not take the type), HOOP_ERR_MISMATCH, HOOP_ERR_PEER
+ * (hoop_last_error names the rank), HOOP_ERR_TIMEOUT, HOOP_ERR_ABORTED, HOOP_ERR_MEMORY. */
 HOOP_API enum hoop_status hoop_all_reduce(const void *send, void *recv, size_t count, enum hoop_type type,
                                           enum hoop_op op, struct hoop_comm *comm, hoop_stream *stream);
 
@@ -360,6 +396,10 @@ HOOP_API size_t hoop_type_size(enum hoop_type type);
  * Blocking: never.   Threads: any.   Errors: none. */
 HOOP_API const char *hoop_type_name(enum hoop_type type);
 HOOP_API const char *hoop_op_name(enum hoop_op op);
+
+/* 1 if the operator can combine elements of the type, else 0, also for values that are none.
+ * Blocking: never.   Threads: any.   Errors: none. */
+HOOP_API int hoop_op_accepts(enum hoop_op op, enum hoop_type type);
 
 /* One entry of the table of settings: environment variable HOOP_<name>. */
 struct hoop_setting {

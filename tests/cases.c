@@ -53,6 +53,16 @@ bool case_gets(const struct hoop_case *c, int rank)
     return c->coll != HOOP_BARRIER && ((c->coll != HOOP_REDUCE && c->coll != HOOP_GATHER) || rank == c->root);
 }
 
+static bool is_unsigned(enum hoop_type type)
+{
+    return type == HOOP_U8 || type == HOOP_U16 || type == HOOP_U32 || type == HOOP_U64;
+}
+
+static bool is_real(enum hoop_type type)
+{
+    return hoop_type_wide(type) == HOOP_F32 || type == HOOP_F64;
+}
+
 /* Element i of a rank's input. */
 static int64_t value(const struct hoop_case *c, int rank, size_t i)
 {
@@ -60,31 +70,50 @@ static int64_t value(const struct hoop_case *c, int rank, size_t i)
 
     if (c->op == HOOP_PROD)
         return mixed % 3 == 0 ? 2 : 1;
-    return c->type == HOOP_U8 ? (int64_t)mixed : (int64_t)mixed - 3;
+    if (c->op >= HOOP_BAND) /* a bit that all have, one that differs, and 0 now and then */
+        return mixed == 6 ? 0 : (int64_t)(mixed % 3 | 4);
+    return is_unsigned(c->type) ? (int64_t)mixed : (int64_t)mixed - 3;
 }
 
 static void store(enum hoop_type type, void *at, size_t i, double number)
 {
+    const size_t size = hoop_type_size(type);
     const float narrow = (float)number;
+    const int64_t whole = (int64_t)number;
+    unsigned char *to = (unsigned char *)at + i * size;
 
-    switch (type) {
-    case HOOP_F32:
-        ((float *)at)[i] = narrow;
-        break;
-    case HOOP_F64:
-        ((double *)at)[i] = number;
-        break;
-    case HOOP_I32:
-        ((int32_t *)at)[i] = (int32_t)number;
-        break;
-    case HOOP_I64:
-        ((int64_t *)at)[i] = (int64_t)number;
-        break;
-    case HOOP_U8:
-        ((uint8_t *)at)[i] = (uint8_t)number;
-        break;
+    if (type == HOOP_F64)
+        memcpy(to, &number, size);
+    else if (is_real(type))
+        hoop_kernel_narrow(to, &narrow, 1, type);
+    else
+        for (size_t byte = 0; byte < size; byte++) /* in the machine's order */
+            to[__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? byte : size - 1 - byte] = (unsigned char)(whole >> 8 * byte);
+}
+
+static int64_t combine(enum hoop_op op, int64_t a, int64_t b)
+{
+    switch (op) {
+    case HOOP_PROD:
+        return a * b;
+    case HOOP_MIN:
+        return b < a ? b : a;
+    case HOOP_MAX:
+        return b > a ? b : a;
+    case HOOP_BAND:
+        return a & b;
+    case HOOP_BOR:
+        return a | b;
+    case HOOP_BXOR:
+        return a ^ b;
+    case HOOP_LAND:
+        return a && b;
+    case HOOP_LOR:
+        return a || b;
+    case HOOP_LXOR:
+        return !a != !b;
     default:
-        hoop_kernel_narrow((uint16_t *)at + i, &narrow, 1, type);
+        return a + b;
     }
 }
 
@@ -92,25 +121,13 @@ static double combined(const struct hoop_case *c, size_t i)
 {
     int64_t all = value(c, 0, i);
 
-    for (int rank = 1; rank < c->ranks; rank++) {
-        const int64_t one = value(c, rank, i);
-        switch (c->op) {
-        case HOOP_PROD:
-            all *= one;
-            break;
-        case HOOP_MIN:
-            all = one < all ? one : all;
-            break;
-        case HOOP_MAX:
-            all = one > all ? one : all;
-            break;
-        default:
-            all += one;
-        }
-    }
+    for (int rank = 1; rank < c->ranks; rank++)
+        all = combine(c->op, all, value(c, rank, i));
+    if (c->ranks == 1 && c->op >= HOOP_LAND)
+        return all != 0;
     if (c->op != HOOP_AVG)
         return (double)all;
-    if (c->type == HOOP_I32 || c->type == HOOP_I64 || c->type == HOOP_U8)
+    if (!is_real(c->type))
         return (double)(all / c->ranks);
     return c->type == HOOP_F64 ? (double)all / c->ranks : (double)((float)all / (float)c->ranks);
 }

@@ -208,7 +208,7 @@ static enum hoop_status run_and_divide(const struct hoop_comm_call *call, const 
     return status;
 }
 
-/* f16 and bf16 travel and are combined as f32, so that they are rounded once, at the end. Two summands need no such care. */
+/* Small types travel and are combined as f32, so that they are rounded once, at the end. Two summands need no such care. */
 static bool needs_wide(const struct hoop_comm_call *call)
 {
     return reduces(call) && hoop_type_wide(call->type) != call->type && call->op != HOOP_MIN && call->op != HOOP_MAX &&
@@ -241,7 +241,9 @@ static enum hoop_status run_wide(const struct hoop_comm_call *call, const struct
 
 static void run_alone(const struct hoop_comm_call *call)
 {
-    if (call->in != call->out && call->coll != HOOP_BARRIER)
+    if (call->op == HOOP_LAND || call->op == HOOP_LOR || call->op == HOOP_LXOR)
+        hoop_kernel_reduce_many(call->out, &call->in, 1, call->count, call->type, call->op);
+    else if (call->in != call->out && call->coll != HOOP_BARRIER)
         hoop_kernel_copy(call->out, call->in, call->count * element_of(call));
 }
 

@@ -12,10 +12,13 @@ static enum hoop_status check_type(const char *what, enum hoop_type type, size_t
     return HOOP_OK;
 }
 
-static enum hoop_status check_op(const char *what, enum hoop_op op)
+static enum hoop_status check_op(const char *what, enum hoop_op op, enum hoop_type type)
 {
     if ((unsigned)op >= HOOP_OPS)
         return hoop_fail(HOOP_ERR_ARG, "%s: operator %d is no enum hoop_op", what, (int)op);
+    if (!hoop_op_accepts(op, type))
+        return hoop_fail(HOOP_ERR_ARG, "%s: operator %s takes integers, not elements of type %s", what,
+                         hoop_op_name(op), hoop_type_name(type));
     return HOOP_OK;
 }
 
@@ -53,7 +56,7 @@ static enum hoop_status check_call(const char *what, struct hoop_comm *comm, siz
     if (status == HOOP_OK)
         status = check_type(what, type, count, blocks ? (size_t)comm->ranks : 1);
     if (status == HOOP_OK && op)
-        status = check_op(what, *op);
+        status = check_op(what, *op, type);
     if (status == HOOP_OK && root)
         status = check_root(what, comm, *root);
     return status;

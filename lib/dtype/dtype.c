@@ -15,14 +15,23 @@ static const struct {
     const char *name;
     size_t size;
     enum hoop_type wide;
+    bool integer;
 } types[HOOP_TYPES] = {
-#define TYPE(id, name, stored, wide, value, bits, arithmetic, codec) [HOOP_##id] = {name, sizeof(stored), HOOP_##wide},
+#define INTEGER_REAL     false
+#define INTEGER_SIGNED   true
+#define INTEGER_UNSIGNED true
+#define TYPE(id, name, stored, wide, value, bits, arithmetic, codec, twin) \
+    [HOOP_##id] = {name, sizeof(stored), HOOP_##wide, INTEGER_##arithmetic},
 #include "dtype/types.def"
 #undef TYPE
 };
 
-#define OP_NAME(type, id, name, combine, finish) [HOOP_##id] = name,
-static const char *const op_names[HOOP_OPS] = {HOOP_FOR_OPS(OP_NAME, )};
+#define BIT_OP(type, id, name, combine, finish) [HOOP_##id] = {name, true},
+#define ANY_OP(type, id, name, combine, finish) [HOOP_##id] = {name, false},
+static const struct {
+    const char *name;
+    bool integers_only;
+} ops[HOOP_OPS] = {HOOP_FOR_SIGNLESS_OPS(ANY_OP, ) HOOP_FOR_SIGN_OPS(ANY_OP, ) HOOP_FOR_BIT_OPS(BIT_OP, )};
 
 size_t hoop_type_size(enum hoop_type type)
 {
@@ -36,7 +45,12 @@ const char *hoop_type_name(enum hoop_type type)
 
 const char *hoop_op_name(enum hoop_op op)
 {
-    return (unsigned)op < HOOP_OPS ? op_names[op] : "?";
+    return (unsigned)op < HOOP_OPS ? ops[op].name : "?";
+}
+
+int hoop_op_accepts(enum hoop_op op, enum hoop_type type)
+{
+    return (unsigned)op < HOOP_OPS && (unsigned)type < HOOP_TYPES && (types[type].integer || !ops[op].integers_only);
 }
 
 enum hoop_type hoop_type_wide(enum hoop_type type)

@@ -9,7 +9,8 @@
  * operand by operand (no fused multiply-add), and a NaN result is always the one quiet NaN with sign and payload zero.
  * Integers wrap. HOOP_MIN and HOOP_MAX return NaN if an operand is NaN, and order -0 below +0.
  *
- * All functions: buffers of any alignment; count 0 is allowed, also with NULL buffers; type and op must be valid ones.
+ * All functions: buffers of any alignment; count 0 is allowed, also with NULL buffers; type and op must be valid ones that
+ * hoop_op_accepts. "Small" types are those that are carried in f32: F16, BF16, F8E4M3, F8E5M2.
  * Buffers that are not the same address must not overlap, unless a function says more.
  * Blocking: never.   Threads: any.   Errors: none.
  */
@@ -22,10 +23,10 @@
 
 #include "hoop.h"
 
-/* The type in which sums of `type` are carried: HOOP_F32 for HOOP_F16 and HOOP_BF16, for others the type itself. */
+/* The type in which sums of `type` are carried: HOOP_F32 for small types, for others the type itself. */
 enum hoop_type hoop_type_wide(enum hoop_type type);
 
-/* to = left op right, elementwise. HOOP_AVG adds. to may be left, right or both. F16 and BF16 are rounded here. */
+/* to = left op right, elementwise. HOOP_AVG adds. to may be left, right or both. Small types are rounded here. */
 void hoop_kernel_reduce(void *to, const void *left, const void *right, size_t count, enum hoop_type type,
                         enum hoop_op op);
 
@@ -34,22 +35,23 @@ void hoop_kernel_reduce_two(void *to, void *also, const void *left, const void *
                             enum hoop_type type, enum hoop_op op);
 
 /* to = ((x0 op x1) op x2) op …, elementwise over n >= 1 inputs, in one pass. HOOP_AVG adds.
- * F16 and BF16 are carried in f32 over all inputs and rounded once. to may be one or more of the inputs. */
+ * Small types are carried in f32 over all inputs and rounded once. to may be one or more of the inputs. Logical operators
+ * give 0 or 1 also for n = 1. */
 void hoop_kernel_reduce_many(void *to, const void *const *inputs, int n, size_t count, enum hoop_type type,
                              enum hoop_op op);
 
-/* to = (x0 + x1 + …) / ranks: HOOP_AVG whole, so that F16 and BF16 are rounded once, after the division.
+/* to = (x0 + x1 + …) / ranks: HOOP_AVG whole, so that small types are rounded once, after the division.
  * Other types: the same bits as hoop_kernel_reduce_many, then hoop_kernel_divide. ranks >= 1, not necessarily n. */
 void hoop_kernel_average_many(void *to, const void *const *inputs, int n, size_t count, enum hoop_type type, int ranks);
 
-/* data = data / ranks, in place: the end of HOOP_AVG. Integers round toward zero, F16 and BF16 divide in f32.
+/* data = data / ranks, in place: the end of HOOP_AVG. Integers round toward zero, small types divide in f32.
  * ranks >= 1. */
 void hoop_kernel_divide(void *data, size_t count, enum hoop_type type, int ranks);
 
-/* to = from, exactly, from F16, BF16 (or F32: a copy) to f32. NaN keeps sign and payload; f16 NaN becomes quiet. */
+/* to = from, exactly, from a small type (or F32: a copy) to f32. NaN keeps sign and payload, but becomes quiet (not bf16's). */
 void hoop_kernel_widen(float *to, const void *from, size_t count, enum hoop_type type);
 
-/* to = from, rounded to nearest, ties to even, from f32 to F16, BF16 (or F32: a copy). NaN becomes the one quiet NaN.
+/* to = from, rounded to nearest, ties to even, from f32 to a small type (or F32: a copy). NaN becomes the one quiet NaN.
  * to may be from: the result then fills the first part. */
 void hoop_kernel_narrow(void *to, const float *from, size_t count, enum hoop_type type);
 

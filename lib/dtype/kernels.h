@@ -17,7 +17,7 @@ struct hoop_kernels_of_op {
 };
 
 struct hoop_kernels_of_type {
-    struct hoop_kernels_of_op op[HOOP_OPS];
+    struct hoop_kernels_of_op op[HOOP_OPS]; /* NULL where hoop_op_accepts says no */
     void (*divide)(unsigned char *data, size_t count, int ranks);
     void (*widen)(unsigned char *to, const unsigned char *from, size_t count);  /* stored to value; PLAIN: NULL */
     void (*narrow)(unsigned char *to, const unsigned char *from, size_t count); /* value to stored; PLAIN: NULL */

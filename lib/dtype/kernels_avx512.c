@@ -14,6 +14,8 @@
 #define TO_HALVES(from)              ((halves)_mm512_cvtepi32_epi16((__m512i)(from)))
 #define HALF_WIDEN(from)             ((floats)_mm512_cvtph_ps((__m256i)(from)))
 #define HALF_NARROW(from)            ((halves)_mm512_maskz_cvtps_ph(0xffff, (__m512)(from), _MM_FROUND_TO_NEAREST_INT))
+#define QUARTERS_TO_WORDS(from)      ((words)_mm512_cvtepu8_epi32((__m128i)(from)))
+#define WORDS_TO_QUARTERS(from)      ((quarters)_mm512_cvtepi32_epi8((__m512i)(from)))
 #define PART_MASK(bytes)             (((__mmask64)1 << (bytes)) - 1)
 #define PART_IN(buffer, from, bytes) _mm512_storeu_si512((buffer), _mm512_maskz_loadu_epi8(PART_MASK(bytes), (from)))
 #define PART_OUT(to, buffer, bytes)  _mm512_mask_storeu_epi8((to), PART_MASK(bytes), _mm512_loadu_si512(buffer))

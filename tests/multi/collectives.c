@@ -61,18 +61,20 @@ static enum hoop_status run_grid(const struct grid *grid, int rank, struct hoop_
         for (int in_place = 0; status == HOOP_OK && in_place < 2; in_place++)
             for (size_t i = 0; status == HOOP_OK && i < SMALL + (grid->large ? 2 : 0);
                  i += i < SMALL ? grid->step : 1, turn++) {
-                const struct hoop_case c = {.coll = (enum hoop_coll)coll,
-                                            .type = grid->all_types ? (enum hoop_type)(turn % HOOP_TYPES)
-                                                    : turn % 2      ? HOOP_F32
-                                                                    : HOOP_I64,
-                                            .op = grid->all_types ? (enum hoop_op)(turn / HOOP_TYPES % HOOP_OPS)
-                                                                  : HOOP_SUM,
-                                            .ranks = ranks,
-                                            .root = (int)(turn % (unsigned)ranks),
-                                            .count = i < SMALL ? i : large[i - SMALL],
-                                            .in_place = in_place};
+                struct hoop_case c = {.coll = (enum hoop_coll)coll,
+                                      .type = grid->all_types ? (enum hoop_type)(turn % HOOP_TYPES)
+                                              : turn % 2      ? HOOP_F32
+                                                              : HOOP_I64,
+                                      .op = grid->all_types ? (enum hoop_op)(turn / HOOP_TYPES % HOOP_OPS) : HOOP_SUM,
+                                      .ranks = ranks,
+                                      .root = (int)(turn % (unsigned)ranks),
+                                      .count = i < SMALL ? i : large[i - SMALL],
+                                      .in_place = in_place};
                 unsigned char *base = turn % 3 ? buffers.shared : buffers.own;
-                status = run_case(&c, rank, comm, stream, base + (c.type == HOOP_U8 ? turn % 5 : 0), text, size);
+                if (!hoop_op_accepts(c.op, c.type))
+                    c.op = HOOP_SUM;
+                status =
+                    run_case(&c, rank, comm, stream, base + (hoop_type_size(c.type) == 1 ? turn % 5 : 0), text, size);
             }
     free(buffers.own);
     if (status == HOOP_OK)

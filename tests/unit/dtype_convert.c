@@ -1,14 +1,38 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* f16 and bf16 to f32 and back: every pattern, every tie and its neighbours, a sample of all f32. */
+/* Small types to f32 and back: every pattern, every tie and its neighbours, a sample of all f32. */
 #include <check.h>
 #include <math.h>
 #include <string.h>
 
 #include "unit/dtype_reference.h"
 
-enum { BLOCK = 1024, PATTERNS = 65536 };
+enum { BLOCK = 1024, MOST_PATTERNS = 65536, NARROW_TYPES = 4 };
 
-static const enum hoop_type narrow_types[] = {HOOP_F16, HOOP_BF16};
+static const enum hoop_type narrow_types[NARROW_TYPES] = {HOOP_F16, HOOP_BF16, HOOP_F8E4M3, HOOP_F8E5M2};
+
+static uint32_t patterns_of(enum hoop_type type)
+{
+    return (uint32_t)1 << 8 * hoop_type_size(type);
+}
+
+/* Elements of one or two bytes. */
+static uint16_t read_at(const void *from, size_t i, enum hoop_type type)
+{
+    uint16_t pattern;
+
+    if (hoop_type_size(type) == 1)
+        return ((const uint8_t *)from)[i];
+    memcpy(&pattern, (const unsigned char *)from + 2 * i, 2);
+    return pattern;
+}
+
+static void write_at(void *to, size_t i, enum hoop_type type, uint16_t pattern)
+{
+    if (hoop_type_size(type) == 1)
+        ((uint8_t *)to)[i] = (uint8_t)pattern;
+    else
+        memcpy((unsigned char *)to + 2 * i, &pattern, 2);
+}
 
 static bool use(int level)
 {
@@ -31,24 +55,35 @@ static float value_of(uint32_t bits)
     return value;
 }
 
-/* Sign and payload stay; f16 NaN becomes quiet, because the instruction does that. */
+/* Sign and payload stay; NaN becomes quiet but for bf16, because the instruction does that to f16. */
 static uint32_t widened_nan(uint32_t pattern, enum hoop_type type)
 {
-    return type == HOOP_BF16 ? pattern << 16 : (pattern & 0x8000) << 16 | 0x7fc00000 | (pattern & 0x3ff) << 13;
+    switch (type) {
+    case HOOP_BF16:
+        return pattern << 16;
+    case HOOP_F8E4M3:
+        return (pattern & 0x80) << 24 | 0x7fc00000;
+    case HOOP_F8E5M2:
+        return (pattern & 0x80) << 24 | 0x7fc00000 | (pattern & 3) << 21;
+    default:
+        return (pattern & 0x8000) << 16 | 0x7fc00000 | (pattern & 0x3ff) << 13;
+    }
 }
 
 START_TEST(widen_all)
 {
-    static uint16_t patterns[PATTERNS];
-    static float wide[PATTERNS];
+    static uint16_t patterns[MOST_PATTERNS];
+    static float wide[MOST_PATTERNS];
 
     if (!use(_i))
         return;
-    for (size_t i = 0; i < PATTERNS; i++)
-        patterns[i] = (uint16_t)i;
-    for (int k = 0; k < 2; k++) {
-        hoop_kernel_widen(wide, patterns, PATTERNS, narrow_types[k]);
-        for (size_t i = 0; i < PATTERNS; i++) {
+    for (int k = 0; k < NARROW_TYPES; k++) {
+        const uint32_t all = patterns_of(narrow_types[k]);
+
+        for (size_t i = 0; i < all; i++)
+            write_at(patterns, i, narrow_types[k], (uint16_t)i);
+        hoop_kernel_widen(wide, patterns, all, narrow_types[k]);
+        for (size_t i = 0; i < all; i++) {
             const double expected = reference_decode((uint16_t)i, narrow_types[k]);
             const uint32_t bits =
                 isnan(expected) ? widened_nan((uint16_t)i, narrow_types[k]) : bits_of((float)expected);
@@ -71,15 +106,16 @@ static void try_narrow(uint32_t bits, bool flush)
     block[used++] = value_of(bits);
     if (used < BLOCK && !flush)
         return;
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < NARROW_TYPES; k++) {
         memcpy(in_place, block, sizeof(block));
         hoop_kernel_narrow(narrow, block, used, narrow_types[k]);
         hoop_kernel_narrow(in_place, in_place, used, narrow_types[k]);
-        ck_assert_mem_eq(in_place, narrow, used * sizeof(*narrow));
+        ck_assert_mem_eq(in_place, narrow, used * hoop_type_size(narrow_types[k]));
         for (size_t i = 0; i < used; i++)
-            if (narrow[i] != reference_encode((double)block[i], narrow_types[k]))
+            if (read_at(narrow, i, narrow_types[k]) != reference_encode((double)block[i], narrow_types[k]))
                 ck_abort_msg("level=%d type=%s f32=%#x gives %#x", (int)hoop_kernel_level(),
-                             hoop_type_name(narrow_types[k]), (unsigned)bits_of(block[i]), (unsigned)narrow[i]);
+                             hoop_type_name(narrow_types[k]), (unsigned)bits_of(block[i]),
+                             (unsigned)read_at(narrow, i, narrow_types[k]));
     }
     used = 0;
 }
@@ -89,8 +125,8 @@ START_TEST(narrow_ties)
 {
     if (!use(_i))
         return;
-    for (int k = 0; k < 2; k++)
-        for (uint32_t i = 0; i + 1 < PATTERNS; i++) {
+    for (int k = 0; k < NARROW_TYPES; k++)
+        for (uint32_t i = 0; i + 1 < patterns_of(narrow_types[k]); i++) {
             const double low = reference_decode((uint16_t)i, narrow_types[k]);
             double high = reference_decode((uint16_t)(i + 1), narrow_types[k]);
 
@@ -123,26 +159,27 @@ START_TEST(every_length)
 
     if (!use(_i))
         return;
-    for (int k = 0; k < 2; k++)
+    for (int k = 0; k < NARROW_TYPES; k++)
         for (size_t count = 0; count <= 130; count++) {
             unsigned char *from = stored + reference_random(&seed, 64), *to = wide + reference_random(&seed, 64);
             unsigned char *back = again + reference_random(&seed, 64);
+            const size_t size = hoop_type_size(narrow_types[k]);
 
             memset(wide, 0xa5, sizeof(wide));
             memset(again, 0xa5, sizeof(again));
             for (size_t i = 0; i < count; i++) { /* all but NaN come back as they were */
-                uint16_t pattern = (uint16_t)reference_random(&seed, PATTERNS);
+                uint16_t pattern = (uint16_t)reference_random(&seed, patterns_of(narrow_types[k]));
 
                 if (isnan(reference_decode(pattern, narrow_types[k])))
-                    pattern = (uint16_t)i;
-                memcpy(from + 2 * i, &pattern, 2);
+                    pattern = (uint16_t)i % 100;
+                write_at(from, i, narrow_types[k], pattern);
             }
             hoop_kernel_widen((float *)(void *)to, from, count, narrow_types[k]);
             hoop_kernel_narrow(back, (const float *)(const void *)to, count, narrow_types[k]);
-            ck_assert_msg(memcmp(back, from, 2 * count) == 0, "level=%d type=%s count=%zu", _i,
+            ck_assert_msg(memcmp(back, from, size * count) == 0, "level=%d type=%s count=%zu", _i,
                           hoop_type_name(narrow_types[k]), count);
             ck_assert_uint_eq(to[4 * count], 0xa5);
-            ck_assert_uint_eq(back[2 * count], 0xa5);
+            ck_assert_uint_eq(back[size * count], 0xa5);
         }
 }
 END_TEST

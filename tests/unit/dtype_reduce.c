@@ -17,6 +17,11 @@ static bool use(int level)
     return hoop_kernel_level_set((enum hoop_kernel_level)level);
 }
 
+static bool applies(int op, int type)
+{
+    return hoop_op_accepts((enum hoop_op)op, (enum hoop_type)type);
+}
+
 static unsigned char *place(int which, uint64_t *seed)
 {
     memset(room[which], UNTOUCHED, ROOM);
@@ -68,7 +73,7 @@ START_TEST(two_operands)
         return;
     for (int type = 0; type < HOOP_TYPES; type++)
         for (int op = 0; op < HOOP_OPS; op++)
-            for (size_t count = 0; count <= 130; count++)
+            for (size_t count = 0; count <= 130 && applies(op, type); count++)
                 for (int mode = 0; mode <= 3; mode++)
                     try_reduce(count, (enum hoop_type)type, (enum hoop_op)op, mode, &seed);
 }
@@ -103,7 +108,7 @@ START_TEST(many_operands)
         return;
     for (int type = 0; type < HOOP_TYPES; type++)
         for (int op = 0; op < HOOP_OPS; op++)
-            for (int n = 1; n <= INPUTS; n++)
+            for (int n = 1; n <= INPUTS && applies(op, type); n++)
                 for (size_t count = 0; count <= LONGEST; count += 1 + reference_random(&seed, 16))
                     try_many(n, count, (enum hoop_type)type, (enum hoop_op)op,
                              (int)reference_random(&seed, (uint64_t)n + 1) - 1, 0, &seed);
@@ -193,6 +198,8 @@ START_TEST(names)
     ck_assert_str_eq(hoop_type_name(HOOP_F32), "float");
     ck_assert_str_eq(hoop_type_name(HOOP_BF16), "bfloat16");
     ck_assert_str_eq(hoop_op_name(HOOP_AVG), "avg");
+    ck_assert_str_eq(hoop_op_name(HOOP_LXOR), "lxor");
+    ck_assert_str_eq(hoop_type_name(HOOP_F8E5M2), "f8e5m2");
     ck_assert_str_eq(hoop_type_name(HOOP_TYPES), "?");
     ck_assert_str_eq(hoop_type_name((enum hoop_type) - 1), "?");
     ck_assert_str_eq(hoop_op_name(HOOP_OPS), "?");
@@ -206,6 +213,67 @@ START_TEST(names)
         ck_assert_int_eq(hoop_type_wide(wide), wide);
         for (int other = 0; other < type; other++)
             ck_assert_str_ne(hoop_type_name((enum hoop_type)type), hoop_type_name((enum hoop_type)other));
+    }
+}
+END_TEST
+
+/* Which operator takes which type: by the rule, not by the table. */
+START_TEST(acceptance)
+{
+    for (int type = -1; type <= HOOP_TYPES; type++)
+        for (int op = -1; op <= HOOP_OPS; op++) {
+            const bool real = type == HOOP_F32 || type == HOOP_F64 || type == HOOP_F16 || type == HOOP_BF16 ||
+                              type == HOOP_F8E4M3 || type == HOOP_F8E5M2;
+            const bool exists = type >= 0 && type < HOOP_TYPES && op >= 0 && op < HOOP_OPS;
+            const bool expected = exists && (!real || op <= HOOP_AVG);
+
+            ck_assert_msg(applies(op, type) == expected, "op=%d type=%d", op, type);
+        }
+}
+END_TEST
+
+/* The rules of hoop.h in numbers, independent of the reference. */
+START_TEST(rules)
+{
+    static const struct {
+        enum hoop_type type;
+        enum hoop_op op;
+        uint16_t left, right, result; /* bits */
+    } cases[] = {
+        {HOOP_I8, HOOP_SUM, 0x7f, 0x01, 0x80},
+        {HOOP_U8, HOOP_PROD, 0x10, 0x11, 0x10},
+        {HOOP_I8, HOOP_MIN, 0x80, 0x7f, 0x80},
+        {HOOP_U8, HOOP_MIN, 0x80, 0x7f, 0x7f},
+        {HOOP_I16, HOOP_MAX, 0x8000, 0x7fff, 0x7fff},
+        {HOOP_U16, HOOP_MAX, 0x8000, 0x7fff, 0x8000},
+        {HOOP_U16, HOOP_BAND, 0xff0f, 0x3333, 0x3303},
+        {HOOP_U16, HOOP_BOR, 0xff00, 0x3333, 0xff33},
+        {HOOP_U16, HOOP_BXOR, 0xff00, 0x3333, 0xcc33},
+        {HOOP_I16, HOOP_LAND, 0x0100, 0x8000, 1},
+        {HOOP_I16, HOOP_LAND, 0x0100, 0, 0},
+        {HOOP_I16, HOOP_LOR, 0, 0x8000, 1},
+        {HOOP_I8, HOOP_LOR, 0, 0, 0},
+        {HOOP_I8, HOOP_LXOR, 0x80, 0x01, 0},
+        {HOOP_I8, HOOP_LXOR, 0x80, 0, 1},
+        {HOOP_F8E4M3, HOOP_SUM, 0x7e, 0x7e, 0x7e}, /* 448 + 448 */
+        {HOOP_F8E5M2, HOOP_SUM, 0xfb, 0xfb, 0xfb}, /* -57344 twice */
+        {HOOP_F8E5M2, HOOP_SUM, 0x7c, 0xfb, 0x7c}, /* inf - 57344 */
+        {HOOP_F8E5M2, HOOP_SUM, 0x7c, 0xfc, 0x7e}, /* inf - inf */
+        {HOOP_F8E4M3, HOOP_MAX, 0xff, 0x38, 0x7f}, /* NaN, 1 */
+        {HOOP_F8E4M3, HOOP_MIN, 0x00, 0x80, 0x80}, /* 0, -0 */
+        {HOOP_F8E4M3, HOOP_SUM, 0x38, 0x18, 0x38}, /* 1 + 2^-4: a tie, to even */
+        {HOOP_F8E4M3, HOOP_SUM, 0x39, 0x18, 0x3a}, /* 1.125 + 2^-4: a tie, to even */
+        {HOOP_F16, HOOP_SUM, 0x7bff, 0x7bff, 0x7c00},
+        {HOOP_BF16, HOOP_SUM, 0x7f7f, 0x7f7f, 0x7f80},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        uint16_t result = 0;
+
+        hoop_kernel_reduce(&result, &cases[i].left, &cases[i].right, 1, cases[i].type, cases[i].op);
+        ck_assert_msg(result == cases[i].result, "%s %s of %#x and %#x gives %#x, must be %#x",
+                      hoop_type_name(cases[i].type), hoop_op_name(cases[i].op), cases[i].left, cases[i].right, result,
+                      cases[i].result);
     }
 }
 END_TEST
@@ -255,6 +323,8 @@ int main(void)
     tcase_add_loop_test(each_level, nothing_outside_is_read, 0, HOOP_KERNEL_LEVELS);
     suite_add_tcase(suite, each_level);
     tcase_add_test(once, names);
+    tcase_add_test(once, acceptance);
+    tcase_add_test(once, rules);
     tcase_add_test(once, nothing_of_nothing);
     tcase_add_test(once, levels);
     suite_add_tcase(suite, once);

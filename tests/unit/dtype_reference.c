@@ -14,24 +14,34 @@ typedef __int128 wide_integer;
 
 struct format {
     bool real, has_sign;
-    int fraction, exponent; /* bits */
+    int fraction, exponent;       /* bits */
+    uint64_t largest;             /* where finite numbers saturate, or 0 */
+    bool only_ones_are_no_number; /* no infinity; NaN is all ones */
 };
 
 static struct format format_of(enum hoop_type type)
 {
     switch (type) {
     case HOOP_F32:
-        return (struct format){true, true, 23, 8};
+        return (struct format){.real = true, .fraction = 23, .exponent = 8};
     case HOOP_F64:
-        return (struct format){true, true, 52, 11};
+        return (struct format){.real = true, .fraction = 52, .exponent = 11};
     case HOOP_F16:
-        return (struct format){true, true, 10, 5};
+        return (struct format){.real = true, .fraction = 10, .exponent = 5};
     case HOOP_BF16:
-        return (struct format){true, true, 7, 8};
-    case HOOP_U8:
-        return (struct format){false, false, 0, 0};
+        return (struct format){.real = true, .fraction = 7, .exponent = 8};
+    case HOOP_F8E4M3:
+        return (struct format){
+            .real = true, .fraction = 3, .exponent = 4, .largest = 0x7e, .only_ones_are_no_number = true};
+    case HOOP_F8E5M2:
+        return (struct format){.real = true, .fraction = 2, .exponent = 5, .largest = 0x7b};
+    case HOOP_I8:
+    case HOOP_I16:
+    case HOOP_I32:
+    case HOOP_I64:
+        return (struct format){.has_sign = true};
     default:
-        return (struct format){false, true, 0, 0};
+        return (struct format){0};
     }
 }
 
@@ -55,7 +65,10 @@ static double decode(uint64_t bits, struct format format)
     const int bias = top / 2;
     const double sign = bits >> (format.fraction + format.exponent) ? -1 : 1;
 
-    if (exponent == top)
+    if (format.only_ones_are_no_number && exponent == top) {
+        if (fraction + 1 == UINT64_C(1) << format.fraction)
+            return (double)NAN;
+    } else if (exponent == top)
         return fraction != 0 ? (double)NAN : sign * (double)INFINITY;
     if (exponent == 0)
         return sign * ldexp((double)fraction, 1 - bias - format.fraction);
@@ -66,21 +79,23 @@ static uint64_t encode(double value, struct format format)
 {
     const int top = (1 << format.exponent) - 1, bias = top / 2;
     const uint64_t infinite = (uint64_t)top << format.fraction;
+    const uint64_t ones = infinite | ((UINT64_C(1) << format.fraction) - 1);
+    const uint64_t largest = format.largest ? format.largest : infinite;
     const uint64_t sign = (uint64_t)(signbit(value) != 0) << (format.fraction + format.exponent);
     int exponent = 1 - bias;
 
     if (isnan(value))
-        return infinite | UINT64_C(1) << (format.fraction - 1);
+        return format.only_ones_are_no_number ? ones : infinite | UINT64_C(1) << (format.fraction - 1);
     value = fabs(value);
     if (isinf(value))
-        return sign | infinite;
+        return sign | (format.only_ones_are_no_number ? largest : infinite);
     if (value >= ldexp(1, exponent))
         exponent = ilogb(value);
 
     /* In units of the last place; a carry moves on into the exponent, at last to infinity. */
     const uint64_t units = (uint64_t)rint(ldexp(value, format.fraction - exponent));
     const uint64_t bits = units + ((uint64_t)(exponent + bias - 1) << format.fraction);
-    return sign | (bits < infinite ? bits : infinite);
+    return sign | (bits < largest ? bits : largest);
 }
 
 double reference_decode(uint16_t stored, enum hoop_type type)
@@ -141,21 +156,41 @@ static wide_integer wrap(wide_integer value, enum hoop_type type)
     return read_integer(&bits, 0, type);
 }
 
+static wide_integer combine_integers(wide_integer a, wide_integer b, enum hoop_type type, enum hoop_op op)
+{
+    switch (op) {
+    case HOOP_MIN:
+        return b < a ? b : a;
+    case HOOP_MAX:
+        return b > a ? b : a;
+    case HOOP_PROD:
+        return wrap(a * b, type);
+    case HOOP_BAND:
+        return a & b;
+    case HOOP_BOR:
+        return a | b;
+    case HOOP_BXOR:
+        return a ^ b;
+    case HOOP_LAND:
+        return a && b;
+    case HOOP_LOR:
+        return a || b;
+    case HOOP_LXOR:
+        return !a != !b;
+    default:
+        return wrap(a + b, type);
+    }
+}
+
 static uint64_t reduce_integers(const unsigned char *const *inputs, int n, size_t i, enum hoop_type type,
                                 enum hoop_op op, int ranks)
 {
     wide_integer value = read_integer(inputs[0], i, type);
 
-    for (int k = 1; k < n; k++) {
-        const wide_integer other = read_integer(inputs[k], i, type);
-
-        if (op == HOOP_MIN)
-            value = other < value ? other : value;
-        else if (op == HOOP_MAX)
-            value = other > value ? other : value;
-        else
-            value = wrap(op == HOOP_PROD ? value * other : value + other, type);
-    }
+    for (int k = 1; k < n; k++)
+        value = combine_integers(value, read_integer(inputs[k], i, type), type, op);
+    if (n == 1 && (op == HOOP_LAND || op == HOOP_LOR || op == HOOP_LXOR))
+        value = value != 0;
     return (uint64_t)(ranks > 0 ? value / ranks : value);
 }
 
@@ -197,6 +232,8 @@ static uint64_t corner_real(struct format format, uint64_t *seed)
         infinite | quiet | 5,                              /* NaN with a payload */
         infinite | 1,                                      /* signalling NaN */
         (infinite >> 1) & ~((one << format.fraction) - 1), /* 1 */
+        sign - 1,                                          /* all ones */
+        sign - 2,
     };
     const uint64_t corner = corners[reference_random(seed, sizeof(corners) / sizeof(*corners))];
 
@@ -215,7 +252,7 @@ void reference_fill(void *to, size_t count, enum hoop_type type, uint64_t *seed)
 
         if (kind == 0 && format.real)
             bits = corner_real(format, seed);
-        else if (kind == 0)
+        else if (kind == 0 || (kind == 1 && !format.real)) /* often 0: it alone is not true */
             bits = corners[reference_random(seed, 5)] >> unused;
         else if (kind < 3 && format.real) /* ordinary size, so that sums round and do not only absorb */
             bits = encode(((double)(int32_t)bits) / 0x1p24, format);

@@ -87,6 +87,9 @@ struct totals {
 
 /* options.c: exits on wrong usage. */
 void options_parse(struct options *options, int argc, char **argv);
+/* Are the type and the operator chosen, and do they go together? And how many such pairs are there? */
+bool options_choose(const struct options *options, int type, int op);
+int options_pairs(const struct options *options);
 
 /* collectives.c */
 size_t problem_send_elements(const struct problem *problem);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* Test data whose result is known to the bit, for every type and operator and in every order of reduction.
  *
- * Integers wrap, so any bits will do. Floating-point inputs are small integers or powers of two, chosen so that every
- * partial result is exact in the type that accumulates (f32 for f16 and bf16, else the type itself) and only the
+ * Integers wrap, so any bits will do (with some zeros, which alone are not true). Floating-point inputs are small integers or powers of two, chosen so that every
+ * partial result is exact in the type that accumulates (f32 for types smaller than it, else the type itself) and only the
  * last step may round; the same rounding is done here in double. The inputs differ from rank to rank and from element
  * to element, so that a lost, doubled or misplaced contribution shows.
  */
@@ -16,17 +16,25 @@ struct kind {
     const char *name, *long_name;
     bool is_float, is_signed;
     int exponent_bits, fraction_bits;
-    int magnitude; /* floating point: inputs of a sum are integers in ±magnitude */
+    int magnitude;    /* floating point: inputs of a sum are integers in ±magnitude */
+    uint64_t largest; /* bits of the number at which it saturates, or 0 */
 };
 
 static const struct kind kinds[] = {
-    [HOOP_F32] = {"float", "float32", true, true, 8, 23, 1 << 10},
-    [HOOP_F64] = {"double", "float64", true, true, 11, 52, 1 << 30},
-    [HOOP_I32] = {"int32", "i32", false, true, 0, 0, 0},
-    [HOOP_I64] = {"int64", "i64", false, true, 0, 0, 0},
-    [HOOP_U8] = {"uint8", "u8", false, false, 0, 0, 0},
-    [HOOP_BF16] = {"bfloat16", "bf16", true, true, 8, 7, 1 << 7},
-    [HOOP_F16] = {"half", "float16", true, true, 5, 10, 1 << 8},
+    [HOOP_F32] = {"float", "float32", true, true, 8, 23, 1 << 10, 0},
+    [HOOP_F64] = {"double", "float64", true, true, 11, 52, 1 << 30, 0},
+    [HOOP_I32] = {"int32", "i32", false, true, 0, 0, 0, 0},
+    [HOOP_I64] = {"int64", "i64", false, true, 0, 0, 0, 0},
+    [HOOP_U8] = {"uint8", "u8", false, false, 0, 0, 0, 0},
+    [HOOP_BF16] = {"bfloat16", "bf16", true, true, 8, 7, 1 << 7, 0},
+    [HOOP_F16] = {"half", "float16", true, true, 5, 10, 1 << 8, 0},
+    [HOOP_I8] = {"int8", "i8", false, true, 0, 0, 0, 0},
+    [HOOP_I16] = {"int16", "i16", false, true, 0, 0, 0, 0},
+    [HOOP_U16] = {"uint16", "u16", false, false, 0, 0, 0, 0},
+    [HOOP_U32] = {"uint32", "u32", false, false, 0, 0, 0, 0},
+    [HOOP_U64] = {"uint64", "u64", false, false, 0, 0, 0, 0},
+    [HOOP_F8E4M3] = {"f8e4m3", "fp8_e4m3", true, true, 4, 3, 1 << 4, 0x7e},
+    [HOOP_F8E5M2] = {"f8e5m2", "fp8_e5m2", true, true, 5, 2, 1 << 3, 0x7b},
 };
 _Static_assert(sizeof(kinds) / sizeof(*kinds) == HOOP_TYPES, "a type is missing");
 
@@ -63,11 +71,14 @@ static double float_sum_input(const struct problem *p, int rank, size_t index)
     return (double)((long long)(scatter(rank, index) % (uint64_t)(2 * most + 1)) - most);
 }
 
-/* The mean must be exact too: the ranks' parts are 0 … n-1 in some order, so their mean is a whole or a half. */
+/* The mean must be exact too: the ranks' parts are 0 … n-1 in some order, so their mean is a whole or a half. 8 bits hold
+ * only small integers, and their mean is rounded so coarsely that it may be anything. */
 static double float_average_input(const struct problem *p, int rank, size_t index)
 {
     const double common = (double)(scatter(0, index) % 64);
 
+    if (hoop_type_size(p->type) == 1)
+        return float_sum_input(p, rank, index);
     return p->ranks <= 128 ? common + (double)(((size_t)rank + index) % (size_t)p->ranks) : common;
 }
 
@@ -94,7 +105,11 @@ static double float_input(const struct problem *p, int rank, size_t index)
 
 static uint64_t integer_input(const struct problem *p, int rank, size_t index)
 {
-    return scatter(rank, index) | (p->op == HOOP_PROD); /* odd factors: no bit of the product is lost */
+    const uint64_t bits = scatter(rank, index);
+
+    if (p->op >= HOOP_LAND && p->op <= HOOP_LXOR && (bits >> 32) % (uint64_t)(p->ranks + 1) == 0)
+        return 0;
+    return bits | (p->op == HOOP_PROD); /* odd factors: no bit of the product is lost */
 }
 
 static double float_combine(enum hoop_op op, double a, double b)
@@ -121,7 +136,8 @@ static int64_t widen(enum hoop_type type, uint64_t bits)
 
 static uint64_t integer_combine(const struct problem *p, uint64_t a, uint64_t b)
 {
-    const bool less = widen(p->type, b) < widen(p->type, a);
+    const int64_t x = widen(p->type, a), y = widen(p->type, b);
+    const bool less = kinds[p->type].is_signed ? y < x : (uint64_t)y < (uint64_t)x;
 
     switch (p->op) {
     case HOOP_PROD:
@@ -130,6 +146,18 @@ static uint64_t integer_combine(const struct problem *p, uint64_t a, uint64_t b)
         return less ? b : a;
     case HOOP_MAX:
         return less ? a : b;
+    case HOOP_BAND:
+        return a & b;
+    case HOOP_BOR:
+        return a | b;
+    case HOOP_BXOR:
+        return a ^ b;
+    case HOOP_LAND:
+        return x && y;
+    case HOOP_LOR:
+        return x || y;
+    case HOOP_LXOR:
+        return !x != !y;
     default:
         return a + b;
     }
@@ -140,7 +168,9 @@ static uint64_t encode(const struct kind *kind, double value)
 {
     const int bias = (1 << (kind->exponent_bits - 1)) - 1;
     const uint64_t sign = signbit(value) ? (uint64_t)1 << (kind->exponent_bits + kind->fraction_bits) : 0;
-    const uint64_t infinity = ((uint64_t)1 << kind->exponent_bits) - 1;
+    const uint64_t infinity = (((uint64_t)1 << kind->exponent_bits) - 1) << kind->fraction_bits;
+    const uint64_t largest = kind->largest ? kind->largest : infinity;
+    uint64_t bits;
     int exponent;
     double fraction;
 
@@ -151,10 +181,9 @@ static uint64_t encode(const struct kind *kind, double value)
         exponent = 2 - bias; /* subnormal: the scale of the least normal number */
     fraction =
         rint(ldexp(fabs(value), kind->fraction_bits + 1 - exponent)); /* below 2^(fraction bits + 1), or just that */
-    if (exponent + bias - 1 >= (int)infinity)
-        return sign | infinity << kind->fraction_bits;
     /* the leading bit of the fraction carries into the exponent, also when rounding made a power of two */
-    return sign | (((uint64_t)(exponent + bias - 2) << kind->fraction_bits) + (uint64_t)fraction);
+    bits = ((uint64_t)(exponent + bias - 2) << kind->fraction_bits) + (uint64_t)fraction;
+    return sign | (bits < largest ? bits : largest);
 }
 
 static void store(enum hoop_type type, void *pattern, size_t index, uint64_t bits)
@@ -190,7 +219,12 @@ static uint64_t integer_result(const struct problem *problem, size_t index)
 
     for (int rank = 1; rank < problem->ranks; rank++)
         result = integer_combine(problem, result, integer_input(problem, rank, index));
-    return problem->op == HOOP_AVG ? (uint64_t)(widen(problem->type, result) / problem->ranks) : result;
+    if (problem->ranks == 1 && problem->op >= HOOP_LAND && problem->op <= HOOP_LXOR)
+        return widen(problem->type, result) != 0;
+    if (problem->op != HOOP_AVG)
+        return result;
+    return kinds[problem->type].is_signed ? (uint64_t)(widen(problem->type, result) / problem->ranks)
+                                          : (uint64_t)widen(problem->type, result) / (uint64_t)problem->ranks;
 }
 
 void data_result(const struct problem *problem, void *pattern, size_t elements)

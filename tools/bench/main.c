@@ -115,19 +115,10 @@ static void run_all(struct bench *b)
             report_osu_head(options, problem.type);
         for (int op = 0; op < HOOP_OPS; op++) {
             problem.op = (enum hoop_op)op;
-            if (options->ops & 1u << op)
+            if (options_choose(options, type, op))
                 run_roots(b, problem);
         }
     }
-}
-
-static int count_bits(unsigned bits)
-{
-    int count = 0;
-
-    for (; bits != 0; bits &= bits - 1)
-        count++;
-    return count;
 }
 
 static void open_bench(struct bench *b)
@@ -143,7 +134,7 @@ static void open_bench(struct bench *b)
     }
     workplace_open(&b->place, options, b->comm);
     places = gather_places(b->comm);
-    progress_open(b->rank, count_sizes(options) * count_bits(options->types) * count_bits(options->ops) * roots);
+    progress_open(b->rank, count_sizes(options) * options_pairs(options) * roots);
     if (b->rank == 0) {
         b->json = report_json_open(options, b->ranks);
         if (!options->osu)

@@ -15,8 +15,9 @@ static const struct argp_option table[] = {
     {"stepfactor", 'f', "FACTOR", 0, "next size = size times FACTOR (default 4)", 1},
     {"stepbytes", 'i', "SIZE", 0, "next size = size + SIZE, instead", 1},
     {NULL, 0, NULL, 0, "What is called:", 2},
-    {"op", 'o', "OPERATOR", 0, "sum, prod, min, max, avg, or all (default sum)", 2},
-    {"datatype", 'd', "TYPE", 0, "float, double, int32, int64, uint8, bfloat16, half, or all (default float)", 2},
+    {"op", 'o', "OPERATOR", 0, "sum, prod, min, max, avg, band, bor, bxor, land, lor, lxor, or all (default sum)", 2},
+    {"datatype", 'd', "TYPE", 0,
+     "float, double, half, bfloat16, f8e4m3, f8e5m2, int8 to int64, uint8 to uint64, or all (default float)", 2},
     {"root", 'r', "RANK", 0, "root of reduce and broadcast: a rank, or all (default 0)", 2},
     {"malloc", KEY_MALLOC, NULL, 0, "ordinary memory, not hoop_mem_alloc's", 2},
     {"dirty", KEY_DIRTY, NULL, 0, "rewrite the send buffer before each isolated call, as a program would", 2},
@@ -63,8 +64,8 @@ static const struct hoop_manual_section sections[] = {
 
 static const struct hoop_manual_words words[] = {
     {"", "all_reduce reduce broadcast all_gather reduce_scatter all_to_all gather scatter barrier"},
-    {"op", "sum prod min max avg all"},
-    {"datatype", "float double int32 int64 uint8 bfloat16 half all"},
+    {"op", "sum prod min max avg band bor bxor land lor lxor all"},
+    {"datatype", "float double half bfloat16 f8e4m3 f8e5m2 int8 int16 int32 int64 uint8 uint16 uint32 uint64 all"},
     {"root", "0 all"},
     {"json", "@file"},
     {NULL, NULL},
@@ -97,6 +98,22 @@ static int parse_count(const char *text, int key, int least, struct argp_state *
     return (int)count;
 }
 
+bool options_choose(const struct options *options, int type, int op)
+{
+    return (options->types & 1u << type) && (options->ops & 1u << op) &&
+           hoop_op_accepts((enum hoop_op)op, (enum hoop_type)type);
+}
+
+int options_pairs(const struct options *options)
+{
+    int pairs = 0;
+
+    for (int type = 0; type < HOOP_TYPES; type++)
+        for (int op = 0; op < HOOP_OPS; op++)
+            pairs += options_choose(options, type, op);
+    return pairs;
+}
+
 static unsigned parse_ops(const char *text, struct argp_state *state)
 {
     if (strcmp(text, "all") == 0)
@@ -104,7 +121,7 @@ static unsigned parse_ops(const char *text, struct argp_state *state)
     for (int op = 0; op < HOOP_OPS; op++)
         if (strcmp(text, hoop_op_name((enum hoop_op)op)) == 0)
             return 1u << op;
-    argp_error(state, "-o %s: give sum, prod, min, max, avg or all", text);
+    argp_error(state, "-o %s: give sum, prod, min, max, avg, band, bor, bxor, land, lor, lxor or all", text);
     return 0;
 }
 
@@ -115,7 +132,9 @@ static unsigned parse_types(const char *text, struct argp_state *state)
     if (strcmp(text, "all") == 0)
         return (1u << HOOP_TYPES) - 1;
     if (type < 0)
-        argp_error(state, "-d %s: give float, double, int32, int64, uint8, bfloat16, half or all", text);
+        argp_error(state,
+                   "-d %s: give float, double, half, bfloat16, f8e4m3, f8e5m2, int8 to int64, uint8 to uint64 or all",
+                   text);
     return 1u << type;
 }
 
@@ -231,4 +250,9 @@ void options_parse(struct options *options, int argc, char **argv)
         .least = 8, .most = 64u << 20, .warmups = 5, .checks = 1, .types = 1u << HOOP_F32, .ops = 1u << HOOP_SUM};
     hoop_manual_parse(&manual, argc, argv, 0, options);
     complete(options);
+    if (options_pairs(options) == 0) {
+        fputs("hoop-bench: the operators band, bor, bxor, land, lor and lxor take integers only: give another -d\n",
+              stderr);
+        exit(2);
+    }
 }
