@@ -11,6 +11,7 @@ typedef __float128 wide_real;
 typedef long double wide_real; /* 113 bits on the other 64-bit machines */
 #endif
 typedef __int128 wide_integer;
+typedef unsigned __int128 wide_unsigned;
 
 struct format {
     bool real, has_sign;
@@ -163,8 +164,8 @@ static wide_integer combine_integers(wide_integer a, wide_integer b, enum hoop_t
         return b < a ? b : a;
     case HOOP_MAX:
         return b > a ? b : a;
-    case HOOP_PROD:
-        return wrap(a * b, type);
+    case HOOP_PROD: /* of unsigned numbers, since two of 64 bits do not fit the signed type; the low bits are the same */
+        return wrap((wide_integer)((wide_unsigned)a * (wide_unsigned)b), type);
     case HOOP_BAND:
         return a & b;
     case HOOP_BOR:
