@@ -51,7 +51,7 @@ static int compare(int rank, struct hoop_comm *comm, const char *collective, siz
     return 0;
 }
 
-static int body(int rank, struct hoop_comm *comm, void *argument)
+static int explain_all(int rank, struct hoop_comm *comm)
 {
     static const char *const collectives[] = {"all_reduce", "broadcast", "all_gather"};
     const size_t ranks = (size_t)hoop_comm_size(comm), most = ranks << 19;
@@ -59,7 +59,6 @@ static int body(int rank, struct hoop_comm *comm, void *argument)
     char *text = malloc(HOOP_EXPLAIN_TEXT);
     int bad = 0;
 
-    (void)argument;
     for (size_t i = 0; i < 3 && buffer && text; i++)
         for (size_t bytes = 4 * ranks; bytes <= most && bad == 0; bytes *= 4)
             bad = compare(rank, comm, collectives[i], bytes, buffer, text);
@@ -69,6 +68,13 @@ static int body(int rank, struct hoop_comm *comm, void *argument)
     free(buffer);
     free(text);
     return bad;
+}
+
+static int body(int rank, struct hoop_comm *comm, void *argument)
+{
+    (void)argument;
+    const int bad = explain_all(rank, comm);
+    return hoop_comm_destroy(comm) != HOOP_OK || bad;
 }
 
 START_TEST(explained_as_done)
@@ -82,12 +88,12 @@ END_TEST
 static int body_model(int rank, struct hoop_comm *comm, void *argument)
 {
     char *text = malloc(HOOP_EXPLAIN_TEXT);
-    int bad = body(rank, comm, NULL);
+    int bad = explain_all(rank, comm);
 
     bad |= hoop_explain(comm, "all_reduce", (size_t)1 << 20, 1, text, HOOP_EXPLAIN_TEXT) != HOOP_OK;
     bad |= strstr(text, argument) == NULL;
     free(text);
-    return bad;
+    return hoop_comm_destroy(comm) != HOOP_OK || bad;
 }
 
 START_TEST(constants_from_a_file)
