@@ -47,217 +47,139 @@ static enum hoop_status check_buffers(const char *what, const void *in, size_t i
     return HOOP_OK;
 }
 
-/* The checks that all collectives share. blocks: how many times count the larger buffer holds. */
-static enum hoop_status check_call(const char *what, struct hoop_comm *comm, size_t count, enum hoop_type type,
-                                   bool blocks, const enum hoop_op *op, const int *root)
+/* The checks that need no buffer. */
+static enum hoop_status check_call(const struct hoop_comm_call *call)
 {
-    enum hoop_status status = hoop_comm_usable(comm, what);
+    const struct hoop_coll_shape *shape = hoop_coll_shape(call->coll);
+    const char *what = hoop_coll_name(call->coll);
 
+    enum hoop_status status = hoop_comm_usable(call->comm, what);
     if (status == HOOP_OK)
-        status = check_type(what, type, count, blocks ? (size_t)comm->ranks : 1);
-    if (status == HOOP_OK && op)
-        status = check_op(what, *op, type);
-    if (status == HOOP_OK && root)
-        status = check_root(what, comm, *root);
+        status = check_type(what, call->type, call->count, shape->blocks ? (size_t)call->comm->ranks : 1);
+    if (status == HOOP_OK && shape->sums)
+        status = check_op(what, call->op, call->type);
+    if (status == HOOP_OK && shape->rooted)
+        status = check_root(what, call->comm, call->root);
     return status;
+}
+
+/* Bytes that a buffer of this rank holds; `block` and `whole` as hoop_coll_shape counts them. */
+static size_t held(enum hoop_holds holds, bool at_root, size_t block, size_t whole)
+{
+    return holds == HOOP_OWN_BLOCK ? block : holds == HOOP_WHOLE || at_root ? whole : 0;
+}
+
+/* What all collectives have in common: the table of shapes tells what each buffer holds, so also what in place means: both
+ * lie where they would lie in one vector. */
+static enum hoop_status collective(struct hoop_comm_call call, hoop_stream *stream)
+{
+    const struct hoop_coll_shape *shape = hoop_coll_shape(call.coll);
+
+    enum hoop_status status = check_call(&call);
+    if (status != HOOP_OK)
+        return status;
+    const bool at_root = !shape->rooted || call.comm->rank == call.root;
+    const size_t block = call.count * hoop_type_size(call.type), skipped = (size_t)call.comm->rank * block;
+    const size_t whole = shape->blocks ? block * (size_t)call.comm->ranks : block;
+    if (shape->in == HOOP_ROOT_ONLY && !at_root)
+        call.in = NULL;
+    if (shape->out == HOOP_ROOT_ONLY && !at_root)
+        call.out = NULL;
+    const bool same = (uintptr_t)call.in - (shape->in == HOOP_OWN_BLOCK ? skipped : 0) ==
+                      (uintptr_t)call.out - (shape->out == HOOP_OWN_BLOCK ? skipped : 0);
+    status = check_buffers(hoop_coll_name(call.coll), call.in, held(shape->in, at_root, block, whole), call.out,
+                           held(shape->out, at_root, block, whole), same);
+    if (status != HOOP_OK)
+        return status;
+    call.in_place = same && call.count > 0 && !shape->rooted;
+    return hoop_comm_submit(&call, stream);
 }
 
 enum hoop_status hoop_all_reduce(const void *send, void *recv, size_t count, enum hoop_type type, enum hoop_op op,
                                  struct hoop_comm *comm, hoop_stream *stream)
 {
-    static const char what[] = "all_reduce";
-    enum hoop_status status = check_call(what, comm, count, type, false, &op, NULL);
-
-    if (status != HOOP_OK)
-        return status;
-    const size_t bytes = count * hoop_type_size(type);
-    status = check_buffers(what, send, bytes, recv, bytes, send == recv);
-    if (status != HOOP_OK)
-        return status;
-    return hoop_comm_submit(&(struct hoop_comm_call){.comm = comm,
-                                                     .coll = HOOP_ALL_REDUCE,
-                                                     .type = type,
-                                                     .op = op,
-                                                     .root = -1,
-                                                     .in_place = count > 0 && send == recv,
-                                                     .count = count,
-                                                     .in = send,
-                                                     .out = recv},
-                            stream);
+    return collective((struct hoop_comm_call){.comm = comm,
+                                              .coll = HOOP_ALL_REDUCE,
+                                              .type = type,
+                                              .op = op,
+                                              .root = -1,
+                                              .count = count,
+                                              .in = send,
+                                              .out = recv},
+                      stream);
 }
 
 enum hoop_status hoop_reduce(const void *send, void *recv, size_t count, enum hoop_type type, enum hoop_op op, int root,
                              struct hoop_comm *comm, hoop_stream *stream)
 {
-    static const char what[] = "reduce";
-    enum hoop_status status = check_call(what, comm, count, type, false, &op, &root);
-
-    if (status != HOOP_OK)
-        return status;
-    const size_t bytes = count * hoop_type_size(type);
-    void *const out = comm->rank == root ? recv : NULL;
-    status = check_buffers(what, send, bytes, out, comm->rank == root ? bytes : 0, send == recv);
-    if (status != HOOP_OK)
-        return status;
-    return hoop_comm_submit(&(struct hoop_comm_call){.comm = comm,
-                                                     .coll = HOOP_REDUCE,
-                                                     .type = type,
-                                                     .op = op,
-                                                     .root = root,
-                                                     .count = count,
-                                                     .in = send,
-                                                     .out = out},
-                            stream);
-}
-
-enum hoop_status hoop_broadcast(const void *send, void *recv, size_t count, enum hoop_type type, int root,
-                                struct hoop_comm *comm, hoop_stream *stream)
-{
-    static const char what[] = "broadcast";
-    enum hoop_status status = check_call(what, comm, count, type, false, NULL, &root);
-
-    if (status != HOOP_OK)
-        return status;
-    const size_t bytes = count * hoop_type_size(type);
-    const void *const in = comm->rank == root ? send : NULL;
-    status = check_buffers(what, in, comm->rank == root ? bytes : 0, recv, bytes, send == recv);
-    if (status != HOOP_OK)
-        return status;
-    return hoop_comm_submit(&(struct hoop_comm_call){.comm = comm,
-                                                     .coll = HOOP_BROADCAST,
-                                                     .type = type,
-                                                     .op = HOOP_OPS,
-                                                     .root = root,
-                                                     .count = count,
-                                                     .in = in,
-                                                     .out = recv},
-                            stream);
-}
-
-enum hoop_status hoop_all_gather(const void *send, void *recv, size_t count, enum hoop_type type,
-                                 struct hoop_comm *comm, hoop_stream *stream)
-{
-    static const char what[] = "all_gather";
-    enum hoop_status status = check_call(what, comm, count, type, true, NULL, NULL);
-
-    if (status != HOOP_OK)
-        return status;
-    const size_t bytes = count * hoop_type_size(type);
-    const bool in_place = count > 0 && send == (unsigned char *)recv + (size_t)comm->rank * bytes;
-    status = check_buffers(what, send, bytes, recv, bytes * (size_t)comm->ranks, in_place);
-    if (status != HOOP_OK)
-        return status;
-    return hoop_comm_submit(&(struct hoop_comm_call){.comm = comm,
-                                                     .coll = HOOP_ALL_GATHER,
-                                                     .type = type,
-                                                     .op = HOOP_OPS,
-                                                     .root = -1,
-                                                     .in_place = in_place,
-                                                     .count = count,
-                                                     .in = send,
-                                                     .out = recv},
-                            stream);
+    return collective((struct hoop_comm_call){.comm = comm,
+                                              .coll = HOOP_REDUCE,
+                                              .type = type,
+                                              .op = op,
+                                              .root = root,
+                                              .count = count,
+                                              .in = send,
+                                              .out = recv},
+                      stream);
 }
 
 enum hoop_status hoop_reduce_scatter(const void *send, void *recv, size_t count, enum hoop_type type, enum hoop_op op,
                                      struct hoop_comm *comm, hoop_stream *stream)
 {
-    static const char what[] = "reduce_scatter";
-    enum hoop_status status = check_call(what, comm, count, type, true, &op, NULL);
+    return collective((struct hoop_comm_call){.comm = comm,
+                                              .coll = HOOP_REDUCE_SCATTER,
+                                              .type = type,
+                                              .op = op,
+                                              .root = -1,
+                                              .count = count,
+                                              .in = send,
+                                              .out = recv},
+                      stream);
+}
 
-    if (status != HOOP_OK)
-        return status;
-    const size_t bytes = count * hoop_type_size(type);
-    const bool in_place = count > 0 && recv == (const unsigned char *)send + (size_t)comm->rank * bytes;
-    status = check_buffers(what, send, bytes * (size_t)comm->ranks, recv, bytes, in_place);
-    if (status != HOOP_OK)
-        return status;
-    return hoop_comm_submit(&(struct hoop_comm_call){.comm = comm,
-                                                     .coll = HOOP_REDUCE_SCATTER,
-                                                     .type = type,
-                                                     .op = op,
-                                                     .root = -1,
-                                                     .in_place = in_place,
-                                                     .count = count,
-                                                     .in = send,
-                                                     .out = recv},
-                            stream);
+/* Those that only move data. */
+static enum hoop_status move(enum hoop_coll coll, const void *send, void *recv, size_t count, enum hoop_type type,
+                             int root, struct hoop_comm *comm, hoop_stream *stream)
+{
+    return collective((struct hoop_comm_call){.comm = comm,
+                                              .coll = coll,
+                                              .type = type,
+                                              .op = HOOP_OPS,
+                                              .root = root,
+                                              .count = count,
+                                              .in = send,
+                                              .out = recv},
+                      stream);
+}
+
+enum hoop_status hoop_broadcast(const void *send, void *recv, size_t count, enum hoop_type type, int root,
+                                struct hoop_comm *comm, hoop_stream *stream)
+{
+    return move(HOOP_BROADCAST, send, recv, count, type, root, comm, stream);
+}
+
+enum hoop_status hoop_all_gather(const void *send, void *recv, size_t count, enum hoop_type type,
+                                 struct hoop_comm *comm, hoop_stream *stream)
+{
+    return move(HOOP_ALL_GATHER, send, recv, count, type, -1, comm, stream);
 }
 
 enum hoop_status hoop_all_to_all(const void *send, void *recv, size_t count, enum hoop_type type,
                                  struct hoop_comm *comm, hoop_stream *stream)
 {
-    static const char what[] = "all_to_all";
-    enum hoop_status status = check_call(what, comm, count, type, true, NULL, NULL);
-
-    if (status != HOOP_OK)
-        return status;
-    const size_t bytes = count * hoop_type_size(type) * (size_t)comm->ranks;
-    status = check_buffers(what, send, bytes, recv, bytes, send == recv);
-    if (status != HOOP_OK)
-        return status;
-    return hoop_comm_submit(&(struct hoop_comm_call){.comm = comm,
-                                                     .coll = HOOP_ALL_TO_ALL,
-                                                     .type = type,
-                                                     .op = HOOP_OPS,
-                                                     .root = -1,
-                                                     .in_place = count > 0 && send == recv,
-                                                     .count = count,
-                                                     .in = send,
-                                                     .out = recv},
-                            stream);
+    return move(HOOP_ALL_TO_ALL, send, recv, count, type, -1, comm, stream);
 }
 
 enum hoop_status hoop_gather(const void *send, void *recv, size_t count, enum hoop_type type, int root,
                              struct hoop_comm *comm, hoop_stream *stream)
 {
-    static const char what[] = "gather";
-    enum hoop_status status = check_call(what, comm, count, type, true, NULL, &root);
-
-    if (status != HOOP_OK)
-        return status;
-    const bool at_root = comm->rank == root;
-    const size_t bytes = count * hoop_type_size(type);
-    unsigned char *const out = at_root ? recv : NULL;
-    const bool in_place = out && send == out + (size_t)root * bytes;
-    status = check_buffers(what, send, bytes, out, at_root ? bytes * (size_t)comm->ranks : 0, in_place);
-    if (status != HOOP_OK)
-        return status;
-    return hoop_comm_submit(&(struct hoop_comm_call){.comm = comm,
-                                                     .coll = HOOP_GATHER,
-                                                     .type = type,
-                                                     .op = HOOP_OPS,
-                                                     .root = root,
-                                                     .count = count,
-                                                     .in = send,
-                                                     .out = out},
-                            stream);
+    return move(HOOP_GATHER, send, recv, count, type, root, comm, stream);
 }
 
 enum hoop_status hoop_scatter(const void *send, void *recv, size_t count, enum hoop_type type, int root,
                               struct hoop_comm *comm, hoop_stream *stream)
 {
-    static const char what[] = "scatter";
-    enum hoop_status status = check_call(what, comm, count, type, true, NULL, &root);
-
-    if (status != HOOP_OK)
-        return status;
-    const bool at_root = comm->rank == root;
-    const size_t bytes = count * hoop_type_size(type);
-    const unsigned char *const in = at_root ? send : NULL;
-    const bool in_place = in && recv == in + (size_t)root * bytes;
-    status = check_buffers(what, in, at_root ? bytes * (size_t)comm->ranks : 0, recv, bytes, in_place);
-    if (status != HOOP_OK)
-        return status;
-    return hoop_comm_submit(&(struct hoop_comm_call){.comm = comm,
-                                                     .coll = HOOP_SCATTER,
-                                                     .type = type,
-                                                     .op = HOOP_OPS,
-                                                     .root = root,
-                                                     .count = count,
-                                                     .in = in,
-                                                     .out = recv},
-                            stream);
+    return move(HOOP_SCATTER, send, recv, count, type, root, comm, stream);
 }
 
 enum hoop_status hoop_barrier(struct hoop_comm *comm, hoop_stream *stream)

@@ -112,7 +112,7 @@ void data_fill(void *vector, size_t elements, const void *pattern, size_t first,
 size_t data_wrong(const void *vector, size_t elements, const void *pattern, size_t first, size_t size);
 
 /* measure.c */
-struct workplace {
+struct workspace {
     const struct options *options;
     struct hoop_comm *comm;
     size_t bytes;     /* of each buffer */
@@ -122,9 +122,9 @@ struct workplace {
     int times_capacity;
 };
 
-void workplace_open(struct workplace *place, const struct options *options, struct hoop_comm *comm);
-void workplace_close(struct workplace *place);
-void measure_row(struct workplace *place, struct row *row);
+void workspace_open(struct workspace *place, const struct options *options, struct hoop_comm *comm);
+void workspace_close(struct workspace *place);
+void measure_row(struct workspace *place, struct row *row);
 /* Exit with a message if a call failed. */
 void must(enum hoop_status status, const char *what, const struct hoop_comm *comm);
 double clock_seconds(void);

@@ -12,7 +12,7 @@ struct bench {
     const struct options *options;
     struct hoop_comm *comm;
     int rank, ranks;
-    struct workplace place;
+    struct workspace place;
     struct totals totals;
     FILE *json;
 };
@@ -132,7 +132,7 @@ static void open_bench(struct bench *b)
             fprintf(stderr, "hoop-bench: -r %d: there are %d ranks\n", options->root, b->ranks);
         exit(2);
     }
-    workplace_open(&b->place, options, b->comm);
+    workspace_open(&b->place, options, b->comm);
     places = gather_places(b->comm);
     progress_open(b->rank, count_sizes(options) * options_pairs(options) * roots);
     if (b->rank == 0) {
@@ -145,7 +145,7 @@ static void open_bench(struct bench *b)
 
 static void close_bench(struct bench *b)
 {
-    workplace_close(&b->place);
+    workspace_close(&b->place);
     must(hoop_comm_finalize(b->comm), "finalize", b->comm);
     if (b->rank == 0) {
         if (!b->options->osu)

@@ -56,9 +56,9 @@ static size_t largest(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-void workplace_open(struct workplace *place, const struct options *options, struct hoop_comm *comm)
+void workspace_open(struct workspace *place, const struct options *options, struct hoop_comm *comm)
 {
-    *place = (struct workplace){.options = options, .comm = comm, .bytes = options->most + GUARD_BYTES};
+    *place = (struct workspace){.options = options, .comm = comm, .bytes = options->most + GUARD_BYTES};
     for (int i = 0; i < 2; i++) {
         void *buffer = NULL;
 
@@ -72,7 +72,7 @@ void workplace_open(struct workplace *place, const struct options *options, stru
     }
 }
 
-void workplace_close(struct workplace *place)
+void workspace_close(struct workspace *place)
 {
     for (int i = 0; i < 2; i++) {
         if (place->options->ordinary)
@@ -89,7 +89,7 @@ struct place {
     char *send, *recv;
 };
 
-static struct place where(const struct workplace *w, const struct problem *p, bool in_place)
+static struct place where(const struct workspace *w, const struct problem *p, bool in_place)
 {
     const size_t block = (size_t)p->rank * p->count * hoop_type_size(p->type);
     struct place place = {w->buffers[in_place], w->buffers[1]};
@@ -124,7 +124,7 @@ static double run_back_to_back(const struct problem *p, struct place at, int cou
 }
 
 /* How many calls: what was asked for, or by size, but no longer than bearable. Warms up, too. */
-static int plan_iterations(const struct workplace *w, const struct row *row, struct place at)
+static int plan_iterations(const struct workspace *w, const struct row *row, struct place at)
 {
     const struct problem *p = &row->problem;
     const int usual = row->bytes <= 65536 ? 1000 : row->bytes <= 1048576 ? 200 : 20;
@@ -140,7 +140,7 @@ static int plan_iterations(const struct workplace *w, const struct row *row, str
     return seconds * ISOLATED_LEAST >= SECONDS_A_METHOD ? ISOLATED_LEAST : (int)(SECONDS_A_METHOD / seconds);
 }
 
-static void room_for_times(struct workplace *w, int count)
+static void room_for_times(struct workspace *w, int count)
 {
     if (count <= w->times_capacity)
         return;
@@ -181,7 +181,7 @@ static void evaluate_isolated(const struct problem *p, double *times, int count,
     side->most = times[count - 1];
 }
 
-static void measure_isolated(struct workplace *w, const struct row *row, struct place at, struct side *side)
+static void measure_isolated(struct workspace *w, const struct row *row, struct place at, struct side *side)
 {
     const struct problem *p = &row->problem;
     const size_t send_bytes = problem_send_elements(p) * hoop_type_size(p->type);
@@ -202,7 +202,7 @@ static void measure_isolated(struct workplace *w, const struct row *row, struct 
 }
 
 /* This rank's input, and what it must receive (blocks from everybody: see check_blocks). */
-static void write_patterns(const struct workplace *w, const struct problem *p)
+static void write_patterns(const struct workspace *w, const struct problem *p)
 {
     const size_t total = largest(problem_send_elements(p), problem_recv_elements(p));
     const size_t elements = total < PATTERN_PERIOD ? total : PATTERN_PERIOD;
@@ -215,7 +215,7 @@ static void write_patterns(const struct workplace *w, const struct problem *p)
 }
 
 /* One block from every rank: all of its input, or (all_to_all) the block for this rank. */
-static size_t check_blocks(const struct workplace *w, const struct problem *p, const char *recv)
+static size_t check_blocks(const struct workspace *w, const struct problem *p, const char *recv)
 {
     const size_t first = p->collective->shape == SHAPE_EXCHANGE ? (size_t)p->rank * p->count : 0;
     const size_t inputs = problem_send_elements(p);
@@ -230,7 +230,7 @@ static size_t check_blocks(const struct workplace *w, const struct problem *p, c
 }
 
 /* Elements of this rank that are not as they must be: received ones, inputs that were changed, bytes behind the end. */
-static size_t check_result(const struct workplace *w, const struct problem *p, struct place at, bool in_place)
+static size_t check_result(const struct workspace *w, const struct problem *p, struct place at, bool in_place)
 {
     const size_t size = hoop_type_size(p->type);
     const size_t first = p->collective->shape == SHAPE_SCATTER ? (size_t)p->rank * p->count : 0;
@@ -251,7 +251,7 @@ static size_t check_result(const struct workplace *w, const struct problem *p, s
 }
 
 /* Fresh data, one call, a look at every element; the sum over all ranks. */
-static long long check(const struct workplace *w, const struct problem *p, bool in_place)
+static long long check(const struct workspace *w, const struct problem *p, bool in_place)
 {
     const struct place at = where(w, p, in_place);
     const size_t size = hoop_type_size(p->type);
@@ -267,7 +267,7 @@ static long long check(const struct workplace *w, const struct problem *p, bool 
     return (long long)wrong;
 }
 
-static void measure_side(struct workplace *w, struct row *row, bool in_place)
+static void measure_side(struct workspace *w, struct row *row, bool in_place)
 {
     struct side *side = &row->sides[in_place];
     const struct problem *p = &row->problem;
@@ -294,7 +294,7 @@ static void measure_side(struct workplace *w, struct row *row, bool in_place)
     }
 }
 
-void measure_row(struct workplace *w, struct row *row)
+void measure_row(struct workspace *w, struct row *row)
 {
     const struct problem *p = &row->problem;
 
