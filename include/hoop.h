@@ -100,6 +100,7 @@ enum hoop_op {
 };
 
 struct hoop_comm;
+struct hoop_handle;
 struct hoop_stream;
 typedef struct hoop_stream hoop_stream;
 
@@ -297,6 +298,47 @@ HOOP_API enum hoop_status hoop_scatter(const void *send, void *recv, size_t coun
 /* Barrier: no rank leaves before all have entered.
  * Blocking, threads, errors: as hoop_all_reduce. */
 HOOP_API enum hoop_status hoop_barrier(struct hoop_comm *comm, hoop_stream *stream);
+
+/* Persistent handles: hoop_X_init takes the arguments of hoop_X and keeps them instead of running it; hoop_start then runs it, as
+ * often as wanted, on whatever the buffers hold at that time. The arguments are checked once, here.
+ *
+ * handle       receives the handle; free it with hoop_handle_free. Unchanged on failure.
+ * Not collective, and nothing runs, also inside a group. The calls that hoop_start makes are those of hoop_X: a rank may start
+ * handles where another makes the ordinary call.
+ * Blocking: never.   Threads: one call at a time per communicator.
+ * Errors: HOOP_ERR_ARG (as hoop_X; also if handle is NULL), HOOP_ERR_MEMORY; those of a dead communicator. */
+HOOP_API enum hoop_status hoop_all_reduce_init(const void *send, void *recv, size_t count, enum hoop_type type,
+                                               enum hoop_op op, struct hoop_comm *comm, hoop_stream *stream,
+                                               struct hoop_handle **handle);
+HOOP_API enum hoop_status hoop_reduce_init(const void *send, void *recv, size_t count, enum hoop_type type,
+                                           enum hoop_op op, int root, struct hoop_comm *comm, hoop_stream *stream,
+                                           struct hoop_handle **handle);
+HOOP_API enum hoop_status hoop_broadcast_init(const void *send, void *recv, size_t count, enum hoop_type type, int root,
+                                              struct hoop_comm *comm, hoop_stream *stream, struct hoop_handle **handle);
+HOOP_API enum hoop_status hoop_all_gather_init(const void *send, void *recv, size_t count, enum hoop_type type,
+                                               struct hoop_comm *comm, hoop_stream *stream,
+                                               struct hoop_handle **handle);
+HOOP_API enum hoop_status hoop_reduce_scatter_init(const void *send, void *recv, size_t count, enum hoop_type type,
+                                                   enum hoop_op op, struct hoop_comm *comm, hoop_stream *stream,
+                                                   struct hoop_handle **handle);
+HOOP_API enum hoop_status hoop_all_to_all_init(const void *send, void *recv, size_t count, enum hoop_type type,
+                                               struct hoop_comm *comm, hoop_stream *stream,
+                                               struct hoop_handle **handle);
+HOOP_API enum hoop_status hoop_gather_init(const void *send, void *recv, size_t count, enum hoop_type type, int root,
+                                           struct hoop_comm *comm, hoop_stream *stream, struct hoop_handle **handle);
+HOOP_API enum hoop_status hoop_scatter_init(const void *send, void *recv, size_t count, enum hoop_type type, int root,
+                                            struct hoop_comm *comm, hoop_stream *stream, struct hoop_handle **handle);
+HOOP_API enum hoop_status hoop_barrier_init(struct hoop_comm *comm, hoop_stream *stream, struct hoop_handle **handle);
+
+/* Start the call of a handle: run it, or give it to the handle's stream, or note it in the thread's group, just as the ordinary
+ * call would be. A handle may be started again before earlier starts on its stream have ended; they run in order.
+ * Equal on all ranks, blocking, threads: as the ordinary call.
+ * Errors: as the ordinary call; HOOP_ERR_ARG (handle is NULL, or its communicator was destroyed: only hoop_handle_free is left). */
+HOOP_API enum hoop_status hoop_start(struct hoop_handle *handle);
+
+/* Free a handle, before or after its communicator is destroyed, also while calls that it started are running. NULL is allowed.
+ * Blocking: never.   Threads: one call at a time per communicator.   Errors: none. */
+HOOP_API enum hoop_status hoop_handle_free(struct hoop_handle *handle);
 
 /* Send a message to one rank, which receives it with hoop_recv.
  *

@@ -66,7 +66,7 @@ static bool is_real(enum hoop_type type)
 /* Element i of a rank's input. */
 static int64_t value(const struct hoop_case *c, int rank, size_t i)
 {
-    const uint64_t mixed = ((uint64_t)rank * 5 + i * 3 + i / 7) % 7;
+    const uint64_t mixed = ((uint64_t)rank * 5 + i * 3 + i / 7 + c->turn) % 7;
 
     if (c->op == HOOP_PROD)
         return mixed % 3 == 0 ? 2 : 1;
@@ -206,5 +206,30 @@ enum hoop_status case_call(const struct hoop_case *c, const void *in, void *out,
         return hoop_scatter(in, out, c->count, c->type, c->root, comm, stream);
     default:
         return hoop_barrier(comm, stream);
+    }
+}
+
+enum hoop_status case_init(const struct hoop_case *c, const void *in, void *out, struct hoop_comm *comm,
+                           hoop_stream *stream, struct hoop_handle **handle)
+{
+    switch (c->coll) {
+    case HOOP_ALL_REDUCE:
+        return hoop_all_reduce_init(in, out, c->count, c->type, c->op, comm, stream, handle);
+    case HOOP_REDUCE:
+        return hoop_reduce_init(in, out, c->count, c->type, c->op, c->root, comm, stream, handle);
+    case HOOP_BROADCAST:
+        return hoop_broadcast_init(in, out, c->count, c->type, c->root, comm, stream, handle);
+    case HOOP_ALL_GATHER:
+        return hoop_all_gather_init(in, out, c->count, c->type, comm, stream, handle);
+    case HOOP_REDUCE_SCATTER:
+        return hoop_reduce_scatter_init(in, out, c->count, c->type, c->op, comm, stream, handle);
+    case HOOP_ALL_TO_ALL:
+        return hoop_all_to_all_init(in, out, c->count, c->type, comm, stream, handle);
+    case HOOP_GATHER:
+        return hoop_gather_init(in, out, c->count, c->type, c->root, comm, stream, handle);
+    case HOOP_SCATTER:
+        return hoop_scatter_init(in, out, c->count, c->type, c->root, comm, stream, handle);
+    default:
+        return hoop_barrier_init(comm, stream, handle);
     }
 }

@@ -16,6 +16,7 @@ struct hoop_case {
     int ranks, root;
     size_t count;
     bool in_place;
+    unsigned turn; /* other inputs for the same call */
 };
 
 /* Does the collective have a root? */
@@ -45,5 +46,9 @@ void case_text(const struct hoop_case *c, char *text, size_t size);
 /* Make the call on this rank; buffers as above. */
 enum hoop_status case_call(const struct hoop_case *c, const void *in, void *out, struct hoop_comm *comm,
                            hoop_stream *stream);
+
+/* The same call as a persistent handle. */
+enum hoop_status case_init(const struct hoop_case *c, const void *in, void *out, struct hoop_comm *comm,
+                           hoop_stream *stream, struct hoop_handle **handle);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* The public collectives: check the arguments, say what is asked for. */
+/* The public collectives: check the arguments, say what is asked for; at once, or kept in a handle that is started later. */
 #include "comm/comm.h"
 
 static enum hoop_status check_type(const char *what, enum hoop_type type, size_t count, size_t blocks)
@@ -70,125 +70,87 @@ static size_t held(enum hoop_holds holds, bool at_root, size_t block, size_t who
 }
 
 /* What all collectives have in common: the table of shapes tells what each buffer holds, so also what in place means: both
- * lie where they would lie in one vector. */
-static enum hoop_status collective(struct hoop_comm_call call, hoop_stream *stream)
+ * lie where they would lie in one vector. Completes the call. */
+static enum hoop_status check(struct hoop_comm_call *call)
 {
-    const struct hoop_coll_shape *shape = hoop_coll_shape(call.coll);
+    const struct hoop_coll_shape *shape = hoop_coll_shape(call->coll);
 
-    enum hoop_status status = check_call(&call);
+    if (call->coll == HOOP_BARRIER)
+        return hoop_comm_usable(call->comm, "barrier");
+    enum hoop_status status = check_call(call);
     if (status != HOOP_OK)
         return status;
-    const bool at_root = !shape->rooted || call.comm->rank == call.root;
-    const size_t block = call.count * hoop_type_size(call.type), skipped = (size_t)call.comm->rank * block;
-    const size_t whole = shape->blocks ? block * (size_t)call.comm->ranks : block;
+    const bool at_root = !shape->rooted || call->comm->rank == call->root;
+    const size_t block = call->count * hoop_type_size(call->type), skipped = (size_t)call->comm->rank * block;
+    const size_t whole = shape->blocks ? block * (size_t)call->comm->ranks : block;
     if (shape->in == HOOP_ROOT_ONLY && !at_root)
-        call.in = NULL;
+        call->in = NULL;
     if (shape->out == HOOP_ROOT_ONLY && !at_root)
-        call.out = NULL;
-    const bool same = (uintptr_t)call.in - (shape->in == HOOP_OWN_BLOCK ? skipped : 0) ==
-                      (uintptr_t)call.out - (shape->out == HOOP_OWN_BLOCK ? skipped : 0);
-    status = check_buffers(hoop_coll_name(call.coll), call.in, held(shape->in, at_root, block, whole), call.out,
-                           held(shape->out, at_root, block, whole), same);
-    if (status != HOOP_OK)
-        return status;
-    call.in_place = same && call.count > 0 && !shape->rooted;
-    return hoop_comm_submit(&call, stream);
+        call->out = NULL;
+    const bool same = (uintptr_t)call->in - (shape->in == HOOP_OWN_BLOCK ? skipped : 0) ==
+                      (uintptr_t)call->out - (shape->out == HOOP_OWN_BLOCK ? skipped : 0);
+    call->in_place = same && call->count > 0 && !shape->rooted;
+    return check_buffers(hoop_coll_name(call->coll), call->in, held(shape->in, at_root, block, whole), call->out,
+                         held(shape->out, at_root, block, whole), same);
 }
 
-enum hoop_status hoop_all_reduce(const void *send, void *recv, size_t count, enum hoop_type type, enum hoop_op op,
-                                 struct hoop_comm *comm, hoop_stream *stream)
+static enum hoop_status run(struct hoop_comm_call call, hoop_stream *stream)
 {
-    return collective((struct hoop_comm_call){.comm = comm,
-                                              .coll = HOOP_ALL_REDUCE,
-                                              .type = type,
-                                              .op = op,
-                                              .root = -1,
-                                              .count = count,
-                                              .in = send,
-                                              .out = recv},
-                      stream);
+    const enum hoop_status status = check(&call);
+
+    return status == HOOP_OK ? hoop_comm_submit(&call, stream) : status;
 }
 
-enum hoop_status hoop_reduce(const void *send, void *recv, size_t count, enum hoop_type type, enum hoop_op op, int root,
-                             struct hoop_comm *comm, hoop_stream *stream)
+static enum hoop_status prepare(struct hoop_comm_call call, hoop_stream *stream, struct hoop_handle **handle)
 {
-    return collective((struct hoop_comm_call){.comm = comm,
-                                              .coll = HOOP_REDUCE,
-                                              .type = type,
-                                              .op = op,
-                                              .root = root,
-                                              .count = count,
-                                              .in = send,
-                                              .out = recv},
-                      stream);
+    const enum hoop_status status = check(&call);
+
+    return status == HOOP_OK ? hoop_handle_new(handle, &call, stream) : status;
 }
 
-enum hoop_status hoop_reduce_scatter(const void *send, void *recv, size_t count, enum hoop_type type, enum hoop_op op,
-                                     struct hoop_comm *comm, hoop_stream *stream)
-{
-    return collective((struct hoop_comm_call){.comm = comm,
-                                              .coll = HOOP_REDUCE_SCATTER,
-                                              .type = type,
-                                              .op = op,
-                                              .root = -1,
-                                              .count = count,
-                                              .in = send,
-                                              .out = recv},
-                      stream);
-}
+/* hoop_name(parameters) and hoop_name_init(parameters, handle); the rest are the members of the call. */
+#define LIST(...) __VA_ARGS__
+#define COLLECTIVE(name, parameters, ...)                                                   \
+    enum hoop_status hoop_##name parameters                                                 \
+    {                                                                                       \
+        return run((struct hoop_comm_call){.comm = comm, __VA_ARGS__}, stream);             \
+    }                                                                                       \
+    enum hoop_status hoop_##name##_init(LIST parameters, struct hoop_handle **handle)       \
+    {                                                                                       \
+        return prepare((struct hoop_comm_call){.comm = comm, __VA_ARGS__}, stream, handle); \
+    }
 
-/* Those that only move data. */
-static enum hoop_status move(enum hoop_coll coll, const void *send, void *recv, size_t count, enum hoop_type type,
-                             int root, struct hoop_comm *comm, hoop_stream *stream)
-{
-    return collective((struct hoop_comm_call){.comm = comm,
-                                              .coll = coll,
-                                              .type = type,
-                                              .op = HOOP_OPS,
-                                              .root = root,
-                                              .count = count,
-                                              .in = send,
-                                              .out = recv},
-                      stream);
-}
-
-enum hoop_status hoop_broadcast(const void *send, void *recv, size_t count, enum hoop_type type, int root,
-                                struct hoop_comm *comm, hoop_stream *stream)
-{
-    return move(HOOP_BROADCAST, send, recv, count, type, root, comm, stream);
-}
-
-enum hoop_status hoop_all_gather(const void *send, void *recv, size_t count, enum hoop_type type,
-                                 struct hoop_comm *comm, hoop_stream *stream)
-{
-    return move(HOOP_ALL_GATHER, send, recv, count, type, -1, comm, stream);
-}
-
-enum hoop_status hoop_all_to_all(const void *send, void *recv, size_t count, enum hoop_type type,
-                                 struct hoop_comm *comm, hoop_stream *stream)
-{
-    return move(HOOP_ALL_TO_ALL, send, recv, count, type, -1, comm, stream);
-}
-
-enum hoop_status hoop_gather(const void *send, void *recv, size_t count, enum hoop_type type, int root,
-                             struct hoop_comm *comm, hoop_stream *stream)
-{
-    return move(HOOP_GATHER, send, recv, count, type, root, comm, stream);
-}
-
-enum hoop_status hoop_scatter(const void *send, void *recv, size_t count, enum hoop_type type, int root,
-                              struct hoop_comm *comm, hoop_stream *stream)
-{
-    return move(HOOP_SCATTER, send, recv, count, type, root, comm, stream);
-}
-
-enum hoop_status hoop_barrier(struct hoop_comm *comm, hoop_stream *stream)
-{
-    enum hoop_status status = hoop_comm_usable(comm, "barrier");
-
-    if (status != HOOP_OK)
-        return status;
-    return hoop_comm_submit(
-        &(struct hoop_comm_call){.comm = comm, .coll = HOOP_BARRIER, .type = HOOP_TYPES, .op = HOOP_OPS, .root = -1},
-        stream);
-}
+COLLECTIVE(all_reduce,
+           (const void *send, void *recv, size_t count, enum hoop_type type, enum hoop_op op, struct hoop_comm *comm,
+            hoop_stream *stream),
+           .coll = HOOP_ALL_REDUCE, .in = send, .out = recv, .count = count, .type = type, .op = op, .root = -1)
+COLLECTIVE(reduce,
+           (const void *send, void *recv, size_t count, enum hoop_type type, enum hoop_op op, int root,
+            struct hoop_comm *comm, hoop_stream *stream),
+           .coll = HOOP_REDUCE, .in = send, .out = recv, .count = count, .type = type, .op = op, .root = root)
+COLLECTIVE(reduce_scatter,
+           (const void *send, void *recv, size_t count, enum hoop_type type, enum hoop_op op, struct hoop_comm *comm,
+            hoop_stream *stream),
+           .coll = HOOP_REDUCE_SCATTER, .in = send, .out = recv, .count = count, .type = type, .op = op, .root = -1)
+COLLECTIVE(broadcast,
+           (const void *send, void *recv, size_t count, enum hoop_type type, int root, struct hoop_comm *comm,
+            hoop_stream *stream),
+           .coll = HOOP_BROADCAST, .in = send, .out = recv, .count = count, .type = type, .op = HOOP_OPS, .root = root)
+COLLECTIVE(all_gather,
+           (const void *send, void *recv, size_t count, enum hoop_type type, struct hoop_comm *comm,
+            hoop_stream *stream),
+           .coll = HOOP_ALL_GATHER, .in = send, .out = recv, .count = count, .type = type, .op = HOOP_OPS, .root = -1)
+COLLECTIVE(all_to_all,
+           (const void *send, void *recv, size_t count, enum hoop_type type, struct hoop_comm *comm,
+            hoop_stream *stream),
+           .coll = HOOP_ALL_TO_ALL, .in = send, .out = recv, .count = count, .type = type, .op = HOOP_OPS, .root = -1)
+COLLECTIVE(gather,
+           (const void *send, void *recv, size_t count, enum hoop_type type, int root, struct hoop_comm *comm,
+            hoop_stream *stream),
+           .coll = HOOP_GATHER, .in = send, .out = recv, .count = count, .type = type, .op = HOOP_OPS, .root = root)
+COLLECTIVE(scatter,
+           (const void *send, void *recv, size_t count, enum hoop_type type, int root, struct hoop_comm *comm,
+            hoop_stream *stream),
+           .coll = HOOP_SCATTER, .in = send, .out = recv, .count = count, .type = type, .op = HOOP_OPS, .root = root)
+COLLECTIVE(barrier, (struct hoop_comm * comm, hoop_stream *stream), .coll = HOOP_BARRIER, .type = HOOP_TYPES,
+           .op = HOOP_OPS, .root = -1)

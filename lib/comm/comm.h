@@ -2,6 +2,7 @@
 /* The communicator: everything that one rank needs to call collectives, and how a call goes through it.
  *
  *     hoop_all_reduce …   collectives.c   checks the arguments, makes a struct hoop_comm_call
+ *     hoop_start          handle.c        the same with a call that was made before
  *     hoop_comm_submit    call.c          runs it now, or gives it to a stream; keeps the order of calls
  *     hoop_comm_run       call.c          publishes the call, chooses (select.c), runs flat or a plan, records the outcome
  *
@@ -78,6 +79,7 @@ struct hoop_comm {
     struct hoop_flat flat;
     struct hoop_wait wait;
     struct hoop_scratch tmp, wide_in, wide_out;
+    struct hoop_handle *handles;    /* persistent calls on it */
     uint64_t sequence, fingerprint; /* of the latest call */
 
     /* order of calls */
@@ -129,6 +131,12 @@ enum hoop_status hoop_comm_conclude(struct hoop_comm *comm, enum hoop_status sta
 /* Run the call now (stream NULL) or in the stream's order; *call is copied.
  * Errors: those of the public calls. */
 enum hoop_status hoop_comm_submit(const struct hoop_comm_call *call, hoop_stream *stream);
+
+/* Keep a checked call for hoop_start. Errors: HOOP_ERR_ARG (handle is NULL), HOOP_ERR_MEMORY. */
+enum hoop_status hoop_handle_new(struct hoop_handle **handle, const struct hoop_comm_call *call, hoop_stream *stream);
+
+/* The communicator goes away: its handles will say so. */
+void hoop_handle_orphan_all(struct hoop_comm *comm);
 
 /* Wait until all calls given to streams have ended. They are bounded, as all calls are. */
 void hoop_comm_drain(struct hoop_comm *comm);

@@ -358,6 +358,7 @@ void hoop_comm_drop_links(struct hoop_comm *comm)
 void hoop_comm_free(struct hoop_comm *comm)
 {
     hoop_stream_destroy(comm->helper);
+    hoop_handle_orphan_all(comm);
     hoop_comm_drop_links(comm);
     hoop_free(comm->links);
     if (comm->domain)

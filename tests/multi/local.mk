@@ -3,14 +3,17 @@ include $(srcdir)/tests/multi/hooprun.mk
 EXTRA_DIST += tests/harness.h tests/cases.h
 
 if HAVE_CHECK
-check_PROGRAMS += tests/multi/collectives tests/multi/failure tests/multi/huge tests/multi/numerics tests/multi/point tests/multi/split
-TESTS += tests/multi/collectives tests/multi/failure tests/multi/huge tests/multi/numerics tests/multi/point tests/multi/split
+check_PROGRAMS += tests/multi/collectives tests/multi/failure tests/multi/handles tests/multi/huge tests/multi/numerics tests/multi/point tests/multi/split
+TESTS += tests/multi/collectives tests/multi/failure tests/multi/handles tests/multi/huge tests/multi/numerics tests/multi/point tests/multi/split
 tests_multi_collectives_SOURCES = tests/multi/collectives.c tests/cases.c tests/harness.c
 tests_multi_collectives_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_collectives_LDADD = $(TEST_LIBS)
 tests_multi_failure_SOURCES = tests/multi/failure.c tests/cases.c tests/harness.c
 tests_multi_failure_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_failure_LDADD = $(TEST_LIBS)
+tests_multi_handles_SOURCES = tests/multi/handles.c tests/cases.c tests/harness.c
+tests_multi_handles_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_multi_handles_LDADD = $(TEST_LIBS)
 tests_multi_huge_SOURCES = tests/multi/huge.c tests/harness.c
 tests_multi_huge_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_huge_LDADD = $(TEST_LIBS)
