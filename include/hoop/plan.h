@@ -13,6 +13,10 @@
  *         of it at a time.
  * Match   the k-th send on (source, destination, lane) meets the k-th receive there. No tags. Both name chunks of
  *         equal size.
+ * Bundle  a message of several chunks: a send, and further ones to the same peer in the same lane that are joined to it.
+ *         The data of all parts are there when the first is sent, so a bundle is one message on its way, in cost and in the
+ *         simulator; an executor may move its parts one by one. It is a list of chunks, since slices cut each chunk
+ *         by itself. Both ends agree on where bundles begin.
  * Slice   slice s is the s-th part of every chunk; each lane runs its whole program once for slice 0, then for
  *         slice 1, and so on. TMP is reused from slice to slice: what slice s left there is not read by slice s + 1.
  * Empty   a chunk's slice of no elements is skipped by every step, at both ends of a message. The barrier's are not:
@@ -78,11 +82,14 @@ enum hoop_step_kind {
 
 /* Flags of a step. FORWARD and NO_STORE permit, they do not demand: doing the two steps one after the other, with the
  * store, is always right. With one slot a link it is even needed: who holds a received frame until there is room to
- * send it on may wait in a circle. With two slots or more both ways are proved. */
+ * send it on may wait in a circle. With two slots or more both ways are proved. JOINED tells where messages begin; who moves
+ * each part by itself need not look at it. */
 enum {
     HOOP_STEP_STAGED = 1,  /* SEND: copy the data out at once instead of lending the buffer to the peer */
     HOOP_STEP_FORWARD = 2, /* RECV, RECV_REDUCE: the next step sends the same chunk; one pass may do both (fuse) */
-    HOOP_STEP_NO_STORE = 4 /* with FORWARD: `to` is overwritten before it is read again and need not be stored (fuse) */
+    HOOP_STEP_NO_STORE =
+        4,               /* with FORWARD: `to` is overwritten before it is read again and need not be stored (fuse) */
+    HOOP_STEP_JOINED = 8 /* SEND, RECV, RECV_REDUCE: a further part of the bundle on this link */
 };
 
 struct hoop_step {
@@ -125,12 +132,13 @@ struct hoop_plan {
 
 /* What the algorithm promises, per rank (the largest over ranks), for a vector of grid chunks all of size 1/G.
  * The checker compares it with the plan. Sizes are parts of the collective's whole vector; the barrier's are 0.
- * With C channels there are C times as many messages; the rest stays. */
+ * A bundle is one message. With C channels there are C times as many messages and joined parts; the rest stays. */
 struct hoop_cost {
     double messages; /* most messages sent by one rank */
     double volume;   /* most data sent by one rank, in vectors */
     double reduced;  /* most data reduced by one rank, in vectors */
     double depth; /* longest chain of messages of which each is sent after the one before was received, in lane order */
+    double joined; /* most parts sent by one rank beyond the first ones of its messages */
 };
 
 struct hoop_builder;
@@ -174,6 +182,9 @@ HOOP_API void hoop_lane_recv_reduce(struct hoop_lane *lane, int peer, enum hoop_
                                     enum hoop_buffer from);
 HOOP_API void hoop_lane_recv_reduce_at(struct hoop_lane *lane, int peer, enum hoop_buffer to, int to_chunk,
                                        enum hoop_buffer from, int from_chunk);
+/* The lane's latest send or receive is a further part of the message before it to or from the same peer in this lane. What
+ * is sent must have been there when that message's first part was sent; the other end joins its step, too. */
+HOOP_API void hoop_lane_join(struct hoop_lane *lane);
 /* The lane goes on only when `other` has done everything written to it so far (of the same slice). */
 HOOP_API void hoop_lane_after(struct hoop_lane *lane, const struct hoop_lane *other);
 /* HOOP_OK, or the first error of the calls before. */
@@ -272,7 +283,7 @@ HOOP_API struct hoop_model hoop_model_builtin(void);
 
 /* Predict the time of a call, from the algorithm's formulas:
  *
- *     depth * hop + crowd * (messages * post + moved / frame * slot + moved / copy + reduced / reduce)
+ *     depth * hop + crowd * (messages * post + (moved / frame + joined) * slot + moved / copy + reduced / reduce)
  *
  * where crowd is 1, or ranks / cores where ranks outnumber cores and take turns. A pure function; it grows with bytes.
  * problem  solved by the algorithm.
@@ -322,7 +333,8 @@ HOOP_API enum hoop_status hoop_plan_explain(const struct hoop_choice *choice, co
 
 /* A run on a virtual network. Every rank has one port in and one out, which all its links share, and one core. A message takes
  * post on the sender's core, its bytes at the bandwidth of the sender's port out, the latency, and the bandwidth of the
- * receiver's port in (both at once where they are free); a link holds `slots` messages until its receiver has taken them. */
+ * receiver's port in (both at once where they are free); a link holds `slots` messages until its receiver has taken them.
+ * A bundle is one message: it leaves with its first part, and is taken when its last part is. */
 struct hoop_simulation {
     size_t bytes;         /* of the collective's whole vector */
     size_t frame;         /* bytes of one slice */

@@ -4,7 +4,7 @@
  * Idea: rank r's parent is r without its lowest set bit, so the ranks below r are r+1 … r+b-1 with b that bit. Gather:
  * each rank collects the blocks of those below it and hands all to its parent. Scatter is the same backwards. The root
  * talks to ceil(log2 n) ranks instead of n-1.
- * Cost: gather at most max(n - 2^(L-1), 2^(L-2)) messages of a block each, with L = ceil(log2 n); scatter n-1 from the
+ * Cost: gather 1 message, of at most max(n - 2^(L-1), 2^(L-2)) blocks with L = ceil(log2 n); scatter L messages from the
  * root, (n-1)/n of the vector.   Depth: floor(log2 n), the most bits that a rank has set.
  * Order: nothing is summed.
  *
@@ -36,13 +36,13 @@ static int bundle(int n, int r)
 
 static struct hoop_cost cost(const struct hoop_problem *p)
 {
-    const int n = p->ranks;
+    const int n = p->ranks, log = log2_floor(n), messages = p->coll == HOOP_GATHER ? 1 : log + (n > 1 << log);
     int most = n - 1;
 
     if (p->coll == HOOP_GATHER)
         for (int r = most = 1; r < n; r *= 2)
             most = bundle(n, r) > most ? bundle(n, r) : most;
-    return (struct hoop_cost){most, (double)most / n, 0, log2_floor(n)};
+    return (struct hoop_cost){messages, (double)most / n, 0, log, most - messages};
 }
 
 static void gather(struct hoop_lane *lane, const struct hoop_problem *p)
@@ -52,14 +52,19 @@ static void gather(struct hoop_lane *lane, const struct hoop_problem *p)
     if (own == 0 && !p->in_place)
         hoop_lane_copy(lane, HOOP_OUT, 0, HOOP_IN, 0);
     for (int step = 1; step < size; step *= 2) {
-        for (int i = step; i < step + bundle(n, own + step); i++)
+        for (int i = step; i < step + bundle(n, own + step); i++) {
             hoop_lane_recv(lane, own + step, own == 0 ? HOOP_OUT : HOOP_TMP, i);
+            if (i > step)
+                hoop_lane_join(lane);
+        }
     }
     if (own == 0)
         return;
     hoop_lane_send(lane, own - (own & -own), HOOP_IN, own);
-    for (int i = 1; i < size; i++)
+    for (int i = 1; i < size; i++) {
         hoop_lane_send(lane, own - (own & -own), HOOP_TMP, i);
+        hoop_lane_join(lane);
+    }
 }
 
 static void scatter(struct hoop_lane *lane, const struct hoop_problem *p)
@@ -69,13 +74,18 @@ static void scatter(struct hoop_lane *lane, const struct hoop_problem *p)
 
     if (own > 0)
         hoop_lane_recv(lane, own - (own & -own), HOOP_OUT, own);
-    for (int i = 1; i < size && own > 0; i++)
+    for (int i = 1; i < size && own > 0; i++) {
         hoop_lane_recv(lane, own - (own & -own), HOOP_TMP, i);
+        hoop_lane_join(lane);
+    }
     while (step < size)
         step *= 2;
     while ((step /= 2) > 0) /* the largest bundle first: it has the longest way to go */
-        for (int i = step; i < step + bundle(n, own + step); i++)
+        for (int i = step; i < step + bundle(n, own + step); i++) {
             hoop_lane_send(lane, own + step, own == 0 ? HOOP_IN : HOOP_TMP, i);
+            if (i > step)
+                hoop_lane_join(lane);
+        }
     if (own == 0 && !p->in_place)
         hoop_lane_copy(lane, HOOP_OUT, 0, HOOP_IN, 0);
 }

@@ -40,11 +40,11 @@ static struct hoop_cost cost(const struct hoop_problem *p)
 
     switch (p->coll) {
     case HOOP_ALL_REDUCE:
-        return (struct hoop_cost){messages, messages / 2, n == 2 ? 0.5 : 1, 2 * log2_ceiling(n)};
+        return (struct hoop_cost){messages, messages / 2, n == 2 ? 0.5 : 1, 2 * log2_ceiling(n), 0};
     case HOOP_REDUCE:
-        return (struct hoop_cost){2, 1, 1, 1 + log2_ceiling(n - 1)};
+        return (struct hoop_cost){2, 1, 1, 1 + log2_ceiling(n - 1), 0};
     default:
-        return (struct hoop_cost){2, 1, 0, 1 + log2_ceiling(n - 1)};
+        return (struct hoop_cost){2, 1, 0, 1 + log2_ceiling(n - 1), 0};
     }
 }
 

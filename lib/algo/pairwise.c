@@ -20,7 +20,7 @@ static struct hoop_cost cost(const struct hoop_problem *p)
 {
     const double n = p->ranks;
 
-    return (struct hoop_cost){n - 1, (n - 1) / n, 0, p->ranks == 2 ? 1 : n};
+    return (struct hoop_cost){n - 1, (n - 1) / n, 0, p->ranks == 2 ? 1 : n, 0};
 }
 
 static enum hoop_status plan(struct hoop_builder *b, const struct hoop_problem *p)

@@ -34,7 +34,7 @@ static struct hoop_cost cost(const struct hoop_problem *p)
 
     if (p->coll == HOOP_BARRIER)
         return (struct hoop_cost){.messages = swaps + more, .depth = swaps + more};
-    return (struct hoop_cost){swaps + more, swaps + more, swaps + more, swaps + more + (2 * guests > 1 << rounds)};
+    return (struct hoop_cost){swaps + more, swaps + more, swaps + more, swaps + more + (2 * guests > 1 << rounds), 0};
 }
 
 static void all_reduce(struct hoop_lane *lane, const struct hoop_problem *p)

@@ -6,8 +6,8 @@
  * ceil(log2 n) rounds it holds item 0 with everybody's part. Doubling is the same backwards and hands out finished
  * items. Reduce-scatter is the one, all-gather the other, all-reduce both in a row. Where n is no power of two the
  * circle closes by itself: nobody is a guest.
- * Cost: all-reduce 2(n-1) messages of a chunk each to at most 2 ceil(log2 n) different ranks, 2(n-1)/n of the vector;
- * reduce-scatter and all-gather half of that. Depth: the same numbers: the items of a round follow each other.
+ * Cost: all-reduce 2 ceil(log2 n) messages, 2(n-1)/n of the vector; reduce-scatter and all-gather half of that. What goes
+ * over in a round is one message of up to floor(n/2) parts.   Depth: as many as messages.
  * Order: a balanced sum of ceil(log2 n) levels for each chunk, made once, so all ranks get the same bits, and rounding
  * errors grow with log n, not with n.
  *
@@ -25,8 +25,21 @@ static bool applicable(const struct hoop_problem *p)
 static struct hoop_cost cost(const struct hoop_problem *p)
 {
     const double others = p->ranks - 1, share = others / p->ranks, ways = p->coll == HOOP_ALL_REDUCE ? 2 : 1;
+    double rounds = 0;
 
-    return (struct hoop_cost){ways * others, ways * share, p->coll == HOOP_ALL_GATHER ? 0 : share, ways * others};
+    for (int size = p->ranks; size > 1; size = (size + 1) / 2)
+        rounds++;
+    return (struct hoop_cost){.messages = ways * rounds,
+                              .volume = ways * share,
+                              .reduced = p->coll == HOOP_ALL_GATHER ? 0 : share,
+                              .depth = ways * rounds,
+                              .joined = ways * (others - rounds)};
+}
+
+static void join(struct hoop_lane *lane, int i)
+{
+    if (i > 0)
+        hoop_lane_join(lane);
 }
 
 /* Where the sum of an item grows, and its chunk number there. */
@@ -55,8 +68,10 @@ static void halve(struct hoop_lane *lane, const struct hoop_problem *p)
                 hoop_lane_send(lane, next, sum_buffer(p, item), sum_chunk(p, item));
             else
                 hoop_lane_send(lane, next, HOOP_IN, (p->rank + item) % n);
+            join(lane, i);
             hoop_lane_recv_reduce_at(lane, prev, sum_buffer(p, i), sum_chunk(p, i), first ? HOOP_IN : sum_buffer(p, i),
                                      first ? chunk : sum_chunk(p, i));
+            join(lane, i);
         }
         size = keep;
     }
@@ -76,7 +91,9 @@ static void grow(struct hoop_lane *lane, const struct hoop_problem *p)
             const bool own = i == 0 && p->coll == HOOP_ALL_GATHER;
 
             hoop_lane_send(lane, next, own ? HOOP_IN : HOOP_OUT, (p->rank + i) % n);
+            join(lane, i);
             hoop_lane_recv(lane, prev, HOOP_OUT, (p->rank + have + i) % n);
+            join(lane, i);
         }
     }
 }

@@ -24,13 +24,13 @@ static struct hoop_cost cost(const struct hoop_problem *p)
 
     switch (p->coll) {
     case HOOP_ALL_REDUCE:
-        return (struct hoop_cost){2 * others, 2 * others / n, others / n, 2 * others};
+        return (struct hoop_cost){2 * others, 2 * others / n, others / n, 2 * others, 0};
     case HOOP_ALL_GATHER:
-        return (struct hoop_cost){others, others / n, 0, others};
+        return (struct hoop_cost){others, others / n, 0, others, 0};
     case HOOP_REDUCE_SCATTER:
-        return (struct hoop_cost){others, others / n, others / n, others};
+        return (struct hoop_cost){others, others / n, others / n, others, 0};
     default:
-        return (struct hoop_cost){1, 1, p->coll == HOOP_REDUCE, others};
+        return (struct hoop_cost){1, 1, p->coll == HOOP_REDUCE, others, 0};
     }
 }
 

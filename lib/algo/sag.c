@@ -15,7 +15,7 @@ static bool applicable(const struct hoop_problem *p)
 
 static struct hoop_cost cost(const struct hoop_problem *p)
 {
-    return (struct hoop_cost){p->ranks - 1, 1, 0, p->ranks > 2 ? 2 : 1};
+    return (struct hoop_cost){p->ranks - 1, 1, 0, p->ranks > 2 ? 2 : 1, 0};
 }
 
 static enum hoop_status plan(struct hoop_builder *b, const struct hoop_problem *p)

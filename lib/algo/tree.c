@@ -32,13 +32,13 @@ static struct hoop_cost cost(const struct hoop_problem *p)
 
     switch (p->coll) {
     case HOOP_ALL_REDUCE:
-        return (struct hoop_cost){both, both, children, 2 * depth};
+        return (struct hoop_cost){both, both, children, 2 * depth, 0};
     case HOOP_BARRIER:
-        return (struct hoop_cost){both, 0, 0, 2 * depth};
+        return (struct hoop_cost){both, 0, 0, 2 * depth, 0};
     case HOOP_REDUCE:
-        return (struct hoop_cost){1, 1, children, depth};
+        return (struct hoop_cost){1, 1, children, depth, 0};
     default:
-        return (struct hoop_cost){children, children, 0, depth};
+        return (struct hoop_cost){children, children, 0, depth, 0};
     }
 }
 

@@ -24,7 +24,7 @@ static struct hoop_cost cost(const struct hoop_problem *p)
 {
     const double others = p->ranks - 1, share = others / p->ranks, shots = p->coll == HOOP_ALL_REDUCE ? 2 : 1;
 
-    return (struct hoop_cost){shots * others, shots * share, share, shots};
+    return (struct hoop_cost){shots * others, shots * share, share, shots, 0};
 }
 
 static enum hoop_status plan(struct hoop_builder *b, const struct hoop_problem *p)

@@ -200,6 +200,25 @@ void hoop_lane_recv_reduce(struct hoop_lane *lane, int peer, enum hoop_buffer to
     hoop_lane_recv_reduce_at(lane, peer, to, chunk, from, chunk);
 }
 
+void hoop_lane_join(struct hoop_lane *lane)
+{
+    struct hoop_step *last = lane->steps > 0 ? &lane->step[lane->steps - 1] : NULL;
+
+    if (lane->builder->status != HOOP_OK)
+        return;
+    if (last == NULL || last->kind < HOOP_STEP_SEND || last->kind > HOOP_STEP_RECV_REDUCE) {
+        object(lane->builder, lane, "only a send or receive can be joined");
+        return;
+    }
+    for (const struct hoop_step *before = last; before-- > lane->step;)
+        if (before->peer == last->peer && before->kind >= HOOP_STEP_SEND && before->kind <= HOOP_STEP_RECV_REDUCE &&
+            (before->kind == HOOP_STEP_SEND) == (last->kind == HOOP_STEP_SEND)) {
+            last->flags |= HOOP_STEP_JOINED;
+            return;
+        }
+    object(lane->builder, lane, "there is no message that it could be joined to");
+}
+
 void hoop_lane_after(struct hoop_lane *lane, const struct hoop_lane *other)
 {
     if (other == lane)

@@ -241,7 +241,7 @@ static enum hoop_status prove(struct proof *proof)
 {
     proof_check_shape(proof);
     if (proof->failed)
-        return HOOP_OK;
+        return proof->status;
     if (!open_proof(proof))
         return HOOP_ERR_MEMORY;
     if (!proof->failed)

@@ -44,8 +44,9 @@ struct cell {
 
 struct message {
     uint32_t expr, origin;
-    uint32_t depth;  /* length of the chain of messages that ends with it */
-    uint32_t lender; /* the cell it was lent from, or NOT_LENT */
+    uint32_t depth : 31; /* length of the chain of messages that ends with it */
+    uint32_t joined : 1; /* a further part of a bundle */
+    uint32_t lender;     /* the cell it was lent from, or NOT_LENT */
 };
 
 enum { NOT_LENT = UINT32_MAX };
@@ -54,6 +55,7 @@ enum { NOT_LENT = UINT32_MAX };
 struct link {
     uint32_t sender, receiver; /* threads */
     uint32_t head, count;
+    uint32_t sent_depth : 31; /* of the latest message, with all its parts */
 };
 
 enum wait { WAIT_NOT, WAIT_ROOM, WAIT_DATA, WAIT_LENT, WAIT_AFTER };

@@ -85,18 +85,20 @@ static void check_barrier(struct proof *proof)
 
 static void count_rank(const struct proof *proof, uint32_t rank, struct hoop_cost *most)
 {
-    uint32_t sends = 0, reductions = 0;
+    uint32_t sends = 0, joined = 0, reductions = 0;
 
     for (uint32_t lane = 0; lane < proof->plan[rank]->lanes; lane++) {
         const struct hoop_lane_plan *program = &proof->plan[rank]->lane[lane];
 
         for (uint32_t i = 0; i < program->steps; i++) {
             sends += program->step[i].kind == HOOP_STEP_SEND;
+            joined += program->step[i].kind == HOOP_STEP_SEND && (program->step[i].flags & HOOP_STEP_JOINED) != 0;
             reductions += program->step[i].kind == HOOP_STEP_REDUCE || program->step[i].kind == HOOP_STEP_RECV_REDUCE;
         }
     }
     const double part = proof->barrier ? 0 : 1.0 / proof->grid;
-    most->messages = fmax(most->messages, sends);
+    most->messages = fmax(most->messages, sends - joined);
+    most->joined = fmax(most->joined, joined);
     most->volume = fmax(most->volume, sends * part);
     most->reduced = fmax(most->reduced, reductions * part);
 }
@@ -123,6 +125,7 @@ static void check_cost(struct proof *proof)
         problem.root = 0;
     const struct hoop_cost formula = algo->cost(&problem);
     compare(proof, "the most messages of a rank", cost->messages, formula.messages * problem.channels);
+    compare(proof, "the most joined parts of a rank", cost->joined, formula.joined * problem.channels);
     compare(proof, "the most data sent by a rank", cost->volume, formula.volume);
     compare(proof, "the most data reduced by a rank", cost->reduced, formula.reduced);
     compare(proof, "the longest chain of messages", cost->depth, formula.depth);

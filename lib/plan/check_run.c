@@ -178,7 +178,10 @@ static enum outcome do_send(const struct run *run, const struct hoop_step *step)
         at -= proof->credit;
     struct message *message = &proof->message[(size_t)number * proof->credit + at];
 
-    *message = (struct message){cell.expr, cell.origin, run->thread->depth + 1, NOT_LENT};
+    const bool joined = (step->flags & HOOP_STEP_JOINED) != 0;
+    if (!joined)
+        link->sent_depth = (run->thread->depth + 1) & 0x7fffffff;
+    *message = (struct message){cell.expr, cell.origin, link->sent_depth, joined, NOT_LENT};
     if (proof->check->borrow && (step->flags & HOOP_STEP_STAGED) == 0) {
         message->lender = cell_number(run, step->from_buffer, step->from);
         proof->cell[message->lender].lent++;
@@ -189,7 +192,7 @@ static enum outcome do_send(const struct run *run, const struct hoop_step *step)
         memcpy(known_in_message(proof, (size_t)number * proof->credit + at),
                known_by_thread(proof, (uint32_t)(run->thread - proof->thread)),
                proof->known_words * sizeof *proof->known);
-    proof->check->messages++;
+    proof->check->messages += !joined;
     wake(proof, link->receiver, WAIT_DATA, number);
     return DONE;
 }
@@ -229,6 +232,11 @@ static inline bool fits(const struct run *run, const struct hoop_step *step, con
 
     if (chunk >= proof->grid) {
         proof_fault(proof, run->thread, "receives data of another slice");
+        return false;
+    }
+    if (message->joined != ((step->flags & HOOP_STEP_JOINED) != 0)) {
+        proof_fault(proof, run->thread, "receives %s, which the sender sees otherwise",
+                    message->joined ? "a further part of a message" : "the begin of a message");
         return false;
     }
     if (proof_class(proof, step->to_buffer, step->to) != proof_class(proof, HOOP_OUT, chunk)) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* First part of the proof: every step by itself. Heads agree; chunks, peers and lanes exist; IN is written only where
- * it is OUT; the two sides of a step have equal size for every count; flags stand where they may. */
+ * it is OUT; the two sides of a step have equal size for every count; flags stand where they may. Then the bundles of
+ * each lane: a joined part has a message before it on its link, and what it sends was there when that began, so that all
+ * parts can travel as one. */
+#include "base/alloc.h"
 #include "plan/build.h"
 #include "plan/check.h"
 
@@ -106,8 +109,8 @@ static bool forwards(const struct place *at, const struct hoop_step *step)
 static bool check_flags(const struct place *at, const struct hoop_step *step)
 {
     const bool received = step->kind == HOOP_STEP_RECV || step->kind == HOOP_STEP_RECV_REDUCE;
-    const unsigned allowed = step->kind == HOOP_STEP_SEND ? HOOP_STEP_STAGED
-                             : received                   ? HOOP_STEP_FORWARD | HOOP_STEP_NO_STORE
+    const unsigned allowed = step->kind == HOOP_STEP_SEND ? HOOP_STEP_STAGED | HOOP_STEP_JOINED
+                             : received                   ? HOOP_STEP_FORWARD | HOOP_STEP_NO_STORE | HOOP_STEP_JOINED
                                                           : 0;
     const bool forward = (step->flags & HOOP_STEP_FORWARD) != 0;
 
@@ -138,6 +141,90 @@ static bool check_step(const struct place *at, const struct hoop_step *step)
     }
 }
 
+/* ---- bundles ---- */
+
+/* Times are numbers of steps, counted through all lanes, so that tables need not be cleared. */
+struct bundles {
+    struct proof *proof;
+    uint32_t *begun;   /* by rank, sends then receives: when the latest message to or from it began */
+    uint32_t *written; /* by IN, OUT and TMP chunk: when it was written last */
+    uint32_t now;
+};
+
+static uint32_t written_place(const struct proof *proof, uint32_t rank, unsigned buffer, uint32_t chunk)
+{
+    struct hoop_problem problem = proof->problem;
+
+    problem.rank = (int)rank;
+    if (buffer == HOOP_TMP)
+        return 2 * proof->grid + chunk;
+    return chunk + (buffer == HOOP_OUT || hoop_plan_aliased(&problem, proof->grid, chunk) ? proof->grid : 0);
+}
+
+static void check_lane_bundles(struct bundles *it, uint32_t rank, uint32_t lane)
+{
+    struct proof *proof = it->proof;
+    const struct hoop_lane_plan *program = &proof->plan[rank]->lane[lane];
+    const uint32_t before = it->now;
+    uint32_t waited = before; /* when the lane last waited for another: what it sends then may be new */
+
+    for (uint32_t i = 0; i < program->steps && !proof->failed; i++) {
+        const struct hoop_step *step = &program->step[i];
+        const bool sends = step->kind == HOOP_STEP_SEND;
+
+        it->now++;
+        if (step->kind == HOOP_STEP_AFTER) {
+            waited = it->now;
+            continue;
+        }
+        if (sends || step->kind == HOOP_STEP_RECV || step->kind == HOOP_STEP_RECV_REDUCE) {
+            uint32_t *begun = &it->begun[(sends ? 0 : proof->ranks) + (uint32_t)step->peer];
+
+            if ((step->flags & HOOP_STEP_JOINED) == 0)
+                *begun = it->now;
+            else if (*begun <= before)
+                proof_fault_at(proof, rank, lane, i, "there is no message that it could be joined to");
+            else if (sends && (*begun < waited ||
+                               *begun < it->written[written_place(proof, rank, step->from_buffer, step->from)]))
+                proof_fault_at(proof, rank, lane, i,
+                               "it is joined to a message that began before these data were there");
+        }
+        if (!sends)
+            it->written[written_place(proof, rank, step->to_buffer, step->to)] = it->now;
+    }
+}
+
+static bool any_joined(const struct hoop_lane_plan *lane)
+{
+    for (uint32_t i = 0; i < lane->steps; i++)
+        if (lane->step[i].flags & HOOP_STEP_JOINED)
+            return true;
+    return false;
+}
+
+static void check_bundles(struct proof *proof)
+{
+    struct bundles it = {.proof = proof};
+
+    for (uint32_t rank = 0; rank < proof->ranks && !proof->failed; rank++)
+        for (uint32_t lane = 0; lane < proof->plan[rank]->lanes && !proof->failed; lane++) {
+            if (!any_joined(&proof->plan[rank]->lane[lane]))
+                continue;
+            if (it.begun == NULL)
+                it.begun = hoop_calloc(2 * (size_t)proof->ranks, sizeof *it.begun);
+            if (it.written == NULL)
+                it.written = hoop_calloc(2 * (size_t)proof->grid + proof->tmp, sizeof *it.written);
+            if (it.begun != NULL && it.written != NULL) {
+                check_lane_bundles(&it, rank, lane);
+                continue;
+            }
+            proof->status = HOOP_ERR_MEMORY;
+            proof_fault(proof, NULL, "no memory for the proof");
+        }
+    hoop_free(it.begun);
+    hoop_free(it.written);
+}
+
 void proof_check_shape(struct proof *proof)
 {
     if (!check_heads(proof))
@@ -147,4 +234,5 @@ void proof_check_shape(struct proof *proof)
             for (uint32_t step = 0; step < proof->plan[rank]->lane[lane].steps; step++)
                 if (!check_step(&(struct place){proof, rank, lane, step}, &proof->plan[rank]->lane[lane].step[step]))
                     return;
+    check_bundles(proof);
 }

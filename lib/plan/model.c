@@ -74,7 +74,7 @@ struct hoop_prediction hoop_model_predict(const struct hoop_model *model, const 
     const double moved = cost.volume * (double)bytes, reduced = cost.reduced * (double)bytes;
     struct hoop_prediction prediction = {
         .hops = cost.depth * (crowd > 1 ? model->hop_crowded : model->hop),
-        .messages = crowd * (cost.messages * model->post + moved / (double)frame * model->slot),
+        .messages = crowd * (cost.messages * model->post + (moved / (double)frame + cost.joined) * model->slot),
         .copy = crowd * moved / model->copy,
         .reduce = crowd * reduced / model->reduce,
     };

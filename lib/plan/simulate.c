@@ -95,18 +95,37 @@ static size_t bytes_of(const struct hoop_simulator *sim, const struct hoop_sim_l
     return hoop_bind_extent(&sim->binding, (enum hoop_buffer)buffer, chunk, lane->slice).count;
 }
 
+/* Bytes of the whole message that begins with the lane's step. */
+static size_t bytes_of_message(const struct hoop_simulator *sim, const struct hoop_sim_lane *lane)
+{
+    const struct hoop_step *step = &lane->plan->step[lane->step];
+    const bool sends = step->kind == HOOP_STEP_SEND;
+    const int32_t link = step->peer;
+    size_t bytes = 0;
+
+    for (;; step++) {
+        if ((step->kind == HOOP_STEP_SEND) != sends || step->kind < HOOP_STEP_SEND ||
+            step->kind > HOOP_STEP_RECV_REDUCE || step->peer != link)
+            continue;
+        bytes += bytes_of(sim, lane, sends ? step->from_buffer : step->to_buffer, sends ? step->from : step->to);
+        if (!(step->flags & HOOP_SIM_MORE))
+            return bytes;
+    }
+}
+
 enum { BLOCKED = 0, DONE = 1 };
 
+/* All parts of a message leave with the first. */
 static int run_send(struct hoop_simulator *sim, struct hoop_sim_lane *lane, const struct hoop_step *step, uint64_t now,
                     uint64_t *end)
 {
-    const size_t bytes = bytes_of(sim, lane, step->from_buffer, step->from);
+    const size_t bytes = step->flags & HOOP_STEP_JOINED ? 0 : bytes_of_message(sim, lane);
     const uint32_t number = (uint32_t)step->peer, slots = (uint32_t)sim->wish->slots;
     struct hoop_sim_link *link = &sim->link[number];
     struct hoop_sim_rank *rank = &sim->rank[lane->rank];
     uint64_t *slot = &sim->slot[(size_t)number * slots + link->sent % slots];
 
-    if (bytes == 0 && !sim->binding.empty_frames)
+    if (step->flags & HOOP_STEP_JOINED || (bytes == 0 && !sim->binding.empty_frames))
         return DONE;
     if (link->sent - link->taken == slots) {
         link->sender_waits = true;
@@ -155,17 +174,22 @@ static int run_recv(struct hoop_simulator *sim, struct hoop_sim_lane *lane, cons
     struct hoop_sim_link *link = &sim->link[number];
     uint64_t *slot = &sim->slot[(size_t)number * slots + link->taken % slots];
 
-    if (bytes == 0 && !sim->binding.empty_frames)
-        return DONE;
-    if (link->taken == link->arrived) {
-        link->receiver_waits = true;
-        return BLOCKED;
-    }
-    if (*slot > now) {
-        wake(sim, (uint32_t)(lane - sim->lane), *slot);
-        return BLOCKED;
+    if (!link->open) {
+        if (step->flags & HOOP_STEP_JOINED || (!sim->binding.empty_frames && bytes_of_message(sim, lane) == 0))
+            return DONE; /* an empty message was not sent */
+        if (link->taken == link->arrived) {
+            link->receiver_waits = true;
+            return BLOCKED;
+        }
+        if (*slot > now) {
+            wake(sim, (uint32_t)(lane - sim->lane), *slot);
+            return BLOCKED;
+        }
     }
     *end = work(sim, lane, now, step->kind == HOOP_STEP_RECV_REDUCE ? duration(bytes, sim->wish->reduce) : 0);
+    link->open = (step->flags & HOOP_SIM_MORE) != 0;
+    if (link->open)
+        return DONE;
     *slot = *end + sim->latency; /* the credit is back at the sender */
     link->taken++;
     if (link->sender_waits) {

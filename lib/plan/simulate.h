@@ -6,6 +6,9 @@
 #include "hoop/plan.h"
 #include "plan/bind.h"
 
+/* Set in the simulator's own copies of steps: a joined part follows on the same link. */
+enum { HOOP_SIM_MORE = 0x80 };
+
 struct hoop_event {
     uint64_t time;
     uint32_t order; /* among events of the same time */
@@ -31,6 +34,8 @@ struct hoop_sim_link {
     uint32_t sender, receiver; /* lanes */
     uint32_t sent, arrived, taken;
     bool sender_waits, receiver_waits;
+    bool open;                         /* its receiver has begun to take a message */
+    uint32_t last_sent, last_received; /* while it is made: the steps that use it, of the lane looked at */
     uint64_t bytes;
 };
 

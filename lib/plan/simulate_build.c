@@ -132,6 +132,10 @@ static enum hoop_status name_links(struct hoop_simulator *sim, const struct hoop
             *(sends ? &sim->link[last[1]].sender : &sim->link[last[0]].receiver) = lane;
         }
         step->peer = (int32_t)last[sends];
+        uint32_t *before = sends ? &sim->link[last[1]].last_sent : &sim->link[last[0]].last_received;
+        if (step->flags & HOOP_STEP_JOINED)
+            plan->lane[l].step[*before].flags |= HOOP_SIM_MORE;
+        *before = s;
     }
     return HOOP_OK;
 }

@@ -23,9 +23,10 @@ static const struct {
 } kinds[HOOP_STEP_KINDS] = {
     [HOOP_STEP_COPY] = {"copy", false, true, true, 0},
     [HOOP_STEP_REDUCE] = {"reduce", false, true, true, 0},
-    [HOOP_STEP_SEND] = {"send", true, false, true, HOOP_STEP_STAGED},
-    [HOOP_STEP_RECV] = {"recv", true, true, false, HOOP_STEP_FORWARD | HOOP_STEP_NO_STORE},
-    [HOOP_STEP_RECV_REDUCE] = {"recv_reduce", true, true, true, HOOP_STEP_FORWARD | HOOP_STEP_NO_STORE},
+    [HOOP_STEP_SEND] = {"send", true, false, true, HOOP_STEP_STAGED | HOOP_STEP_JOINED},
+    [HOOP_STEP_RECV] = {"recv", true, true, false, HOOP_STEP_FORWARD | HOOP_STEP_NO_STORE | HOOP_STEP_JOINED},
+    [HOOP_STEP_RECV_REDUCE] = {"recv_reduce", true, true, true,
+                               HOOP_STEP_FORWARD | HOOP_STEP_NO_STORE | HOOP_STEP_JOINED},
     [HOOP_STEP_AFTER] = {"after", true, false, false, 0},
 };
 
@@ -34,7 +35,10 @@ static const char *const buffers[] = {[HOOP_IN] = "in", [HOOP_OUT] = "out", [HOO
 static const struct {
     const char *name;
     uint8_t flag;
-} flags[] = {{"staged", HOOP_STEP_STAGED}, {"forward", HOOP_STEP_FORWARD}, {"no_store", HOOP_STEP_NO_STORE}};
+} flags[] = {{"staged", HOOP_STEP_STAGED},
+             {"forward", HOOP_STEP_FORWARD},
+             {"no_store", HOOP_STEP_NO_STORE},
+             {"joined", HOOP_STEP_JOINED}};
 
 enum { BUFFERS = sizeof buffers / sizeof buffers[0], FLAGS = sizeof flags / sizeof flags[0] };
 

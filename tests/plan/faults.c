@@ -167,6 +167,57 @@ static const struct {
      1,
      false,
      {"lane 0\ncopy in 1 in 0\n", "lane 0\n"}},
+    {"",
+     HOOP_BROADCAST,
+     2,
+     "in_place 0 channels 1 grid 2 tmp 0 lanes 1",
+     3,
+     1,
+     true,
+     {"lane 0\nsend 1 in 0\ncopy out 0 in 0\nsend 1 in 1 joined\ncopy out 1 in 1\n",
+      "lane 0\nrecv 0 out 0\nrecv 0 out 1 joined\n"}},
+    {"receives the begin of a message, which the sender sees otherwise",
+     HOOP_BROADCAST,
+     2,
+     "in_place 1 channels 1 grid 2 tmp 0 lanes 1",
+     1,
+     1,
+     false,
+     {"lane 0\nsend 1 in 0\nsend 1 in 1\n", "lane 0\nrecv 0 out 0\nrecv 0 out 1 joined\n"}},
+    {"receives a further part of a message, which the sender sees otherwise",
+     HOOP_BROADCAST,
+     2,
+     "in_place 1 channels 1 grid 2 tmp 0 lanes 1",
+     1,
+     1,
+     false,
+     {"lane 0\nsend 1 in 0\nsend 1 in 1 joined\n", "lane 0\nrecv 0 out 0\nrecv 0 out 1\n"}},
+    {"there is no message that it could be joined to",
+     HOOP_BROADCAST,
+     2,
+     "in_place 1 channels 1 grid 1 tmp 0 lanes 1",
+     2,
+     1,
+     false,
+     {"lane 0\nsend 1 in 0 joined\n", "lane 0\nrecv 0 out 0 joined\n"}},
+    {"joined to a message that began before these data were there",
+     HOOP_ALL_REDUCE,
+     2,
+     "in_place 0 channels 1 grid 1 tmp 0 lanes 1",
+     1,
+     1,
+     false,
+     {"lane 0\nsend 1 in 0\nrecv_reduce 1 out 0 in 0\nsend 1 out 0 joined\n",
+      "lane 0\nsend 0 in 0\nrecv 0 out 0\nrecv 0 out 0 joined\n"}},
+    {"joined to a message that began before these data were there",
+     HOOP_BROADCAST,
+     2,
+     "in_place 0 channels 1 grid 2 tmp 0 lanes 2",
+     1,
+     1,
+     false,
+     {"lane 0\nsend 1 in 0\nafter 1 0\nsend 1 out 1 joined\nlane 1\ncopy out 1 in 1\ncopy out 0 in 0\n",
+      "lane 0\nrecv 0 out 0\nrecv 0 out 1 joined\nlane 1\n"}},
     {"this rank has no such chunk",
      HOOP_REDUCE,
      2,
@@ -352,13 +403,14 @@ static struct hoop_cost wrong_cost(const struct hoop_problem *problem)
 {
     struct hoop_cost cost = hoop_algo_find("ring")->cost(problem);
 
-    *(&cost.messages + problem->root) += 1; /* the root says which of the four is wrong */
+    *(&cost.messages + problem->root) += 1; /* the root says which of the five is wrong */
     return cost;
 }
 
 START_TEST(wrong_formula)
 {
-    static const char *const told[] = {"messages of a rank", "data sent", "data reduced", "chain of messages"};
+    static const char *const told[] = {"messages of a rank", "data sent", "data reduced", "chain of messages",
+                                       "joined parts"};
     struct hoop_algo algo = *hoop_algo_find("ring");
     const struct hoop_problem problem = {.coll = HOOP_ALL_REDUCE, .ranks = 4, .channels = 1};
     struct hoop_check check = {.slices = 1, .credit = 1};
@@ -432,7 +484,7 @@ int main(void)
     TCase *tests = tcase_create("all");
 
     tcase_add_loop_test(tests, named_fault, 0, CASES);
-    tcase_add_loop_test(tests, wrong_formula, 0, 4);
+    tcase_add_loop_test(tests, wrong_formula, 0, 5);
     tcase_add_loop_test(tests, staging_is_needed, 0, 3);
     tcase_add_test(tests, mixed_heads);
     suite_add_tcase(suite, tests);

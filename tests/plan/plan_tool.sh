@@ -57,6 +57,10 @@ done
 run 0 draw all_reduce --algo ring -n 4
 [ "$(grep -c '<line class="arrow"' "$scratch/out")" -eq 24 ] || fail "a ring of 4 ranks has 24 messages"
 
+run 0 draw all_reduce --algo rhd -n 8
+[ "$(grep -c '<line class="arrow"' "$scratch/out")" -eq 48 ] || fail "rhd of 8 ranks has 6 messages a rank"
+says out '>[0-7]\+3</text>'
+
 # Without the environment's own settings.
 unset HOOP_ALGO HOOP_MODEL HOOP_FLAT_MAX HOOP_SLICE
 run 0 explain all_reduce -s 1M -n 8 --cores 8

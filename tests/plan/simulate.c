@@ -41,6 +41,25 @@ START_TEST(ring_is_its_formula)
 }
 END_TEST
 
+/* A round of halving or doubling is one message, whatever its number of chunks. */
+START_TEST(bundles_are_one_message)
+{
+    for (int log = 1; log <= 6; log++)
+        for (int symmetry = -1; symmetry <= 1; symmetry += 2) {
+            const int n = 1 << log;
+            struct hoop_simulation it = network(1000 * (size_t)n);
+            double time = 0;
+            it.symmetry = symmetry;
+            for (int half = n / 2; half > 0; half /= 2)
+                time += 2 * (20 + 500 + half * 100) + half * 200;
+            simulate("rhd", HOOP_ALL_REDUCE, n, &it);
+            ck_assert_double_eq_tol(it.time, time, 1e-3 * n);
+            ck_assert_uint_eq(it.messages, (uint64_t)(2 * log * n));
+            ck_assert_uint_eq(it.moved, 2 * (uint64_t)(n - 1) * (uint64_t)n * 1000);
+        }
+}
+END_TEST
+
 /* Full trees: the last child of each rank waits for both messages at its parent's port. */
 START_TEST(tree_is_its_formula)
 {
@@ -177,6 +196,7 @@ int main(void)
 
     tcase_set_timeout(all, 120);
     tcase_add_test(all, ring_is_its_formula);
+    tcase_add_test(all, bundles_are_one_message);
     tcase_add_test(all, tree_is_its_formula);
     tcase_add_test(all, slices_follow_each_other);
     tcase_add_test(all, credit_is_waited_for);

@@ -166,6 +166,15 @@ static enum hoop_status write_mistake(struct hoop_builder *builder, const struct
     }
     if (mistake == 9)
         hoop_lane_combine(lane, (enum hoop_buffer)3, 0, HOOP_IN, 0);
+    if (mistake == 10) {
+        hoop_lane_send(lane, 1, HOOP_IN, 0);
+        hoop_lane_recv(lane, 1, HOOP_OUT, 1);
+        hoop_lane_join(lane);
+    }
+    if (mistake == 11) {
+        hoop_lane_copy(lane, HOOP_OUT, 0, HOOP_IN, 0);
+        hoop_lane_join(lane);
+    }
     hoop_lane_copy(lane, HOOP_OUT, 99, HOOP_IN, 99); /* a second mistake, which is not told */
     return hoop_builder_status(builder);
 }
@@ -173,8 +182,8 @@ static enum hoop_status write_mistake(struct hoop_builder *builder, const struct
 START_TEST(authors_mistakes)
 {
     static const char *const told[] = {
-        "grid of 0", "equal blocks",         "peer 3",  "peer 0", "chunk 3", "chunk -1", "for itself",
-        "lanes",     "after the first step", "buffer 3"};
+        "grid of 0", "equal blocks",         "peer 3",   "peer 0",     "chunk 3",    "chunk -1", "for itself",
+        "lanes",     "after the first step", "buffer 3", "no message", "only a send"};
     const struct hoop_algo algo = {.name = "test", .applicable = always, .cost = nothing, .plan = write_mistake};
     const struct hoop_problem problem = {.coll = HOOP_ALL_GATHER, .ranks = 3, .channels = 1};
     struct hoop_plan *plan = NULL;
@@ -314,7 +323,7 @@ int main(void)
     tcase_add_loop_test(tests, round_trip, 0, algos);
     tcase_add_loop_test(tests, wrong_texts, 0, (int)(sizeof wrong / sizeof wrong[0]));
     tcase_add_test(tests, damaged_texts);
-    tcase_add_loop_test(tests, authors_mistakes, 0, 10);
+    tcase_add_loop_test(tests, authors_mistakes, 0, 12);
     tcase_add_loop_test(tests, wrong_problems, 0, 8);
     tcase_add_test(tests, names);
     tcase_add_test(tests, cache);

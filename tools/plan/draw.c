@@ -3,7 +3,8 @@
  *
  * A column a rank, time downwards, an arrow a message. A row is the time of one message: a rank sends and receives
  * one at a time, and a message leaves when what its lane received before is there. Colours tell chunks apart; on a
- * grid of one chunk lanes or senders. A full head adds what it brings, an open one stores it.
+ * grid of one chunk lanes or senders. A full head adds what it brings, an open one stores it. A message of several chunks
+ * is one arrow, named by its first.
  */
 #include <errno.h>
 #include <hoop.h>
@@ -20,6 +21,7 @@ static const char *const colours[COLOURS] = {"#1f6fb4", "#d1495b", "#2e8b57", "#
 
 struct arrow {
     int source, destination, lane, leaves, arrives;
+    int joined; /* further chunks */
     bool reduces;
     unsigned buffer;
     uint32_t chunk;
@@ -51,6 +53,24 @@ static const struct hoop_step *next_step(const struct picture *picture, const st
     return walker->next < lane->steps ? &lane->step[walker->next] : NULL;
 }
 
+static bool joined(const struct hoop_step *step)
+{
+    return (step->flags & HOOP_STEP_JOINED) != 0;
+}
+
+/* The latest message that the walker sent to the peer takes one more chunk. */
+static void join_arrow(struct picture *picture, const struct walker *walker, int peer)
+{
+    for (int i = picture->arrows; i-- > 0;) {
+        struct arrow *arrow = &picture->arrow[i];
+
+        if (arrow->source == walker->rank && arrow->destination == peer && arrow->lane == walker->lane) {
+            arrow->joined++;
+            return;
+        }
+    }
+}
+
 /* The oldest message that the step would receive, or -1. */
 static int find_arrow(const struct picture *picture, const struct walker *walker, const struct hoop_step *step)
 {
@@ -76,6 +96,8 @@ static int when(const struct picture *picture, const struct walker *walker)
 
     if (step == NULL)
         return -1;
+    if (joined(step))
+        return walker->now;
     if (step->kind == HOOP_STEP_SEND)
         return later(walker->now, picture->sends_until[walker->rank]);
     if (step->kind == HOOP_STEP_RECV || step->kind == HOOP_STEP_RECV_REDUCE) {
@@ -96,7 +118,10 @@ static void take_step(struct picture *picture, struct walker *walker, int begin)
 {
     const struct hoop_step *step = next_step(picture, walker);
 
-    if (step->kind == HOOP_STEP_SEND) {
+    if (joined(step)) {
+        if (step->kind == HOOP_STEP_SEND)
+            join_arrow(picture, walker, step->peer);
+    } else if (step->kind == HOOP_STEP_SEND) {
         picture->arrow[picture->arrows++] = (struct arrow){.source = walker->rank,
                                                            .destination = step->peer,
                                                            .lane = walker->lane,
@@ -219,10 +244,11 @@ static void draw_arrow(const struct picture *picture, const struct arrow *arrow,
 
     fprintf(file,
             "<line class=\"arrow\" stroke=\"%s\" marker-end=\"url(#%s%u)\" x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\">"
-            "<title>rank %d to rank %d, lane %d: %s %u, %s</title></line>\n",
+            "<title>rank %d to rank %d, lane %d: %s %u and %d more, %s</title></line>\n",
             colours[colour], arrow->reduces ? "add" : "put", colour, x1, y_of(arrow->leaves), x2 > x1 ? x2 - 2 : x2 + 2,
             y_of(arrow->arrives), arrow->source, arrow->destination, arrow->lane,
-            arrow->buffer == HOOP_TMP ? "sum of chunk" : "chunk", arrow->chunk, arrow->reduces ? "added" : "stored");
+            arrow->buffer == HOOP_TMP ? "sum of chunk" : "chunk", arrow->chunk, arrow->joined,
+            arrow->reduces ? "added" : "stored");
 }
 
 /* The label stands near the sender, where arrows seldom meet. */
@@ -232,8 +258,11 @@ static void draw_label(const struct picture *picture, const struct arrow *arrow,
     const int y1 = y_of(arrow->leaves), y2 = y_of(arrow->arrives);
     const double along = 26.0 / abs(x2 - x1);
 
-    fprintf(file, "<text class=\"chunk\" fill=\"%s\" x=\"%.1f\" y=\"%.1f\">%u</text>\n",
-            colours[colour_of(picture, arrow)], x1 + along * (x2 - x1), y1 + along * (y2 - y1) + 3.5, arrow->chunk);
+    fprintf(file, "<text class=\"chunk\" fill=\"%s\" x=\"%.1f\" y=\"%.1f\">%u", colours[colour_of(picture, arrow)],
+            x1 + along * (x2 - x1), y1 + along * (y2 - y1) + 3.5, arrow->chunk);
+    if (arrow->joined > 0)
+        fprintf(file, "+%d", arrow->joined);
+    fprintf(file, "</text>\n");
 }
 
 static void draw_markers(FILE *file)
@@ -274,7 +303,7 @@ static void draw_head(const struct picture *picture, FILE *file)
     fprintf(file, "<text class=\"note\" x=\"16\" y=\"44\">%d message%s in %d row%s; ", picture->arrows,
             picture->arrows == 1 ? "" : "s", picture->rows, picture->rows == 1 ? "" : "s");
     if (plan->grid > 1)
-        fprintf(file, "labels: chunks 0 to %u.", plan->grid - 1);
+        fprintf(file, "labels: chunks 0 to %u, +: and so many more.", plan->grid - 1);
     else
         fprintf(file, "one chunk; colours: %s.", plan->lanes > 1 ? "lane" : "sender");
     fprintf(file, "</text>\n<text class=\"note\" x=\"16\" y=\"59\">Full head: added. Open head: stored.</text>\n");

@@ -294,7 +294,8 @@ static const struct hoop_manual_section sections[] = {
                   "recv_reduce\tto = received op from\n"
                   "after\twaits until another lane has done a step\n"
                   "forward\tmay be sent on by the next step in the same pass\n"
-                  "no_store\tneed not be stored\n"},
+                  "no_store\tneed not be stored\n"
+                  "joined\ta further part of the message before it on the same link\n"},
     {"EXIT CODES", "0\tdone; check: everything is proved\n"
                    "1\tcheck: a plan is wrong, as the text on standard error says; or the output\n"
                    "cannot be written, or the algorithm does not solve the problem\n"
