@@ -3,10 +3,9 @@
  *
  * Idea: cut the vector into n chunks. Reduce-scatter: chunk c sets out at rank c+1 and collects every rank's part on
  * its way to rank c. All-gather: it travels from rank c through all others. All-reduce is the two in a row, with the
- * first part ending one rank earlier. Broadcast and reduce are the ring cut open, a chain from or to the root; its
- * links are busy at once because slices follow each other.
- * Cost, per link: all-reduce 2(n-1) messages, 2(n-1)/n of the vector; all-gather and reduce-scatter half of that;
- * broadcast and reduce 1 message, the vector.   Depth: 2(n-1); the others n-1.
+ * first part ending one rank earlier.
+ * Cost, per link: all-reduce 2(n-1) messages, 2(n-1)/n of the vector; all-gather and reduce-scatter half of that.
+ * Depth: 2(n-1); the others n-1.
  * Order: each chunk is summed once, in ring order, so all ranks get the same bits.
  *
  * Sums on their way lie in two TMP chunks by turns: what is lent to the next rank is free again when the turn comes.
@@ -15,7 +14,7 @@
 
 static bool applicable(const struct hoop_problem *p)
 {
-    return p->ranks > 1 && p->coll < HOOP_BARRIER;
+    return p->ranks > 1 && (p->coll == HOOP_ALL_REDUCE || p->coll == HOOP_ALL_GATHER || p->coll == HOOP_REDUCE_SCATTER);
 }
 
 static struct hoop_cost cost(const struct hoop_problem *p)
@@ -27,10 +26,8 @@ static struct hoop_cost cost(const struct hoop_problem *p)
         return (struct hoop_cost){2 * others, 2 * others / n, others / n, 2 * others, 0};
     case HOOP_ALL_GATHER:
         return (struct hoop_cost){others, others / n, 0, others, 0};
-    case HOOP_REDUCE_SCATTER:
-        return (struct hoop_cost){others, others / n, others / n, others, 0};
     default:
-        return (struct hoop_cost){1, 1, p->coll == HOOP_REDUCE, others, 0};
+        return (struct hoop_cost){others, others / n, others / n, others, 0};
     }
 }
 
@@ -84,54 +81,20 @@ static void reduce_scatter(struct hoop_lane *lane, const struct hoop_problem *p)
     hoop_lane_recv_reduce(lane, prev, HOOP_OUT, p->rank, HOOP_IN);
 }
 
-static void broadcast(struct hoop_lane *lane, const struct hoop_problem *p)
-{
-    if (p->rank == 0) {
-        hoop_lane_send(lane, 1, HOOP_IN, 0);
-        if (!p->in_place)
-            hoop_lane_copy(lane, HOOP_OUT, 0, HOOP_IN, 0);
-        return;
-    }
-    hoop_lane_recv(lane, p->rank - 1, HOOP_OUT, 0);
-    if (p->rank + 1 < p->ranks)
-        hoop_lane_send(lane, p->rank + 1, HOOP_OUT, 0);
-}
-
-static void reduce(struct hoop_lane *lane, const struct hoop_problem *p)
-{
-    const enum hoop_buffer sum = p->rank == 0 ? HOOP_OUT : HOOP_TMP;
-
-    if (p->rank == p->ranks - 1) {
-        hoop_lane_send(lane, p->rank - 1, HOOP_IN, 0);
-        return;
-    }
-    hoop_lane_recv_reduce(lane, p->rank + 1, sum, 0, HOOP_IN);
-    if (p->rank > 0)
-        hoop_lane_send(lane, p->rank - 1, sum, 0);
-}
-
 static enum hoop_status plan(struct hoop_builder *b, const struct hoop_problem *p)
 {
     struct hoop_lane *lane = hoop_lane(b);
 
+    hoop_grid(b, p->ranks);
     switch (p->coll) {
     case HOOP_ALL_REDUCE:
-        hoop_grid(b, p->ranks);
         all_reduce(lane, p);
         break;
     case HOOP_ALL_GATHER:
-        hoop_grid(b, p->ranks);
         all_gather(lane, p);
         break;
-    case HOOP_REDUCE_SCATTER:
-        hoop_grid(b, p->ranks);
-        reduce_scatter(lane, p);
-        break;
-    case HOOP_BROADCAST:
-        broadcast(lane, p);
-        break;
     default:
-        reduce(lane, p);
+        reduce_scatter(lane, p);
     }
     return hoop_builder_status(b);
 }
