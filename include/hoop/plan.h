@@ -155,6 +155,8 @@ struct hoop_algo {
     enum hoop_status (*plan)(struct hoop_builder *builder, const struct hoop_problem *problem);
     /* plan and cost see the true root and rank, to keep the order of ranks; false: they see root 0, relabelled. */
     bool any_root;
+    /* Every combined chunk of every plan is ((x0 op x1) op x2) …, whoever combines: the checker holds it to that. */
+    bool rank_order;
 };
 
 /* ---- writing a plan: builder calls keep the first error and do nothing after it
@@ -255,7 +257,7 @@ struct hoop_check {
  * Executes them symbolically under the given credit, slices and borrow mode and checks that sends and receives pair up,
  * nothing deadlocks, nothing undefined is read, nothing is added twice, IN is written only in place, lanes are
  * race-free, TMP stays in its size and may be reused by the next slice, every rank's OUT is what the collective
- * promises with the same reduction expression on all ranks, and the cost is the algorithm's own formula. With a
+ * promises with the same reduction expression on all ranks (that in rank order if the algorithm says so), and the cost is the algorithm's own formula. With a
  * credit of 2 or more a FORWARD step waits until its SEND can go, too (the executor may do either).
  * Blocking: never.   Threads: any.
  * Errors: HOOP_ERR_ARG (a plan is wrong: check->fault tells), HOOP_ERR_MEMORY. */
@@ -311,6 +313,7 @@ struct hoop_choice {
     const struct hoop_algo *forced; /* HOOP_ALGO; NULL: by cost. Where it cannot serve a collective, cost decides */
     size_t frame, flat_max;         /* HOOP_SLICE; HOOP_FLAT_MAX */
     int cores;                      /* that the ranks may run on, all together */
+    bool deterministic;             /* HOOP_DETERMINISTIC: what combines, combines in rank order */
     struct hoop_model model;        /* HOOP_MODEL, or the built-in one */
 };
 

@@ -125,4 +125,5 @@ static enum hoop_status plan(struct hoop_builder *b, const struct hoop_problem *
     return hoop_builder_status(b);
 }
 
-const struct hoop_algo hoop_algo_flat = {"flat", applicable, cost, plan, true};
+const struct hoop_algo hoop_algo_flat = {
+    .name = "flat", .applicable = applicable, .cost = cost, .plan = plan, .any_root = true, .rank_order = true};

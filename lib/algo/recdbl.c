@@ -79,4 +79,4 @@ static enum hoop_status plan(struct hoop_builder *b, const struct hoop_problem *
     return hoop_builder_status(b);
 }
 
-const struct hoop_algo hoop_algo_recdbl = {"recdbl", applicable, cost, plan, false};
+const struct hoop_algo hoop_algo_recdbl = {.name = "recdbl", .applicable = applicable, .cost = cost, .plan = plan};

@@ -43,4 +43,4 @@ static enum hoop_status plan(struct hoop_builder *b, const struct hoop_problem *
     return hoop_builder_status(b);
 }
 
-const struct hoop_algo hoop_algo_sag = {"sag", applicable, cost, plan, false};
+const struct hoop_algo hoop_algo_sag = {.name = "sag", .applicable = applicable, .cost = cost, .plan = plan};

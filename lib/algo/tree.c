@@ -117,4 +117,4 @@ static enum hoop_status plan(struct hoop_builder *b, const struct hoop_problem *
     return hoop_builder_status(b);
 }
 
-const struct hoop_algo hoop_algo_tree = {"tree", applicable, cost, plan, false};
+const struct hoop_algo hoop_algo_tree = {.name = "tree", .applicable = applicable, .cost = cost, .plan = plan};

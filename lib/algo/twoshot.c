@@ -45,4 +45,5 @@ static enum hoop_status plan(struct hoop_builder *b, const struct hoop_problem *
     return hoop_builder_status(b);
 }
 
-const struct hoop_algo hoop_algo_twoshot = {"twoshot", applicable, cost, plan, false};
+const struct hoop_algo hoop_algo_twoshot = {
+    .name = "twoshot", .applicable = applicable, .cost = cost, .plan = plan, .rank_order = true};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Last part of the proof: every rank's OUT is what the collective promises, by the same expression on all ranks, and
- * the work done is what the algorithm's formulas say. */
+/* Last part of the proof: every rank's OUT is what the collective promises, by the same expression on all ranks, in
+ * rank order where the algorithm declares it, and the work done is what the algorithm's formulas say. */
 #include <math.h>
 
 #include "plan/check.h"
@@ -51,6 +51,7 @@ static void check_chunk(struct proof *proof, uint32_t rank, uint32_t chunk, uint
 
 static void check_data(struct proof *proof)
 {
+    const struct hoop_algo *algo = proof->plan[0]->algo;
     const bool sums = hoop_coll_shape(proof->problem.coll)->sums;
     bool ordered = true;
 
@@ -63,6 +64,8 @@ static void check_data(struct proof *proof)
         ordered = ordered && (!sums || proof->exprs.expr[expr].ordered == proof->ranks);
     }
     proof->check->rank_order = ordered;
+    if (!ordered && !proof->failed && algo && algo->rank_order)
+        proof_fault(proof, NULL, "the sums are not in rank order, as %s says that all of its are", algo->name);
 }
 
 /* No rank may leave before it knows, by messages, that all have entered. */

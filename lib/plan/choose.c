@@ -1,13 +1,47 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* Choice of the algorithm: HOOP_ALGO if it serves the collective, the flat exchange for small vectors, else the least
- * predicted time. */
+ * predicted time. With HOOP_DETERMINISTIC only algorithms are looked at that combine in rank order; of two ranks all do,
+ * since a op b is b op a to the bit. */
 #include "plan/choose.h"
 
 #include <float.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/status.h"
+
+/* Does the algorithm combine anything in an order of its own? */
+static bool reorders(const struct hoop_algo *algo)
+{
+    struct hoop_problem problem = {.channels = 1};
+
+    if (algo->rank_order)
+        return false;
+    for (int coll = 0; coll < HOOP_COLLS; coll++)
+        for (problem.ranks = 3; problem.ranks <= 16; problem.ranks++) {
+            problem.coll = (enum hoop_coll)coll;
+            if (hoop_coll_shape(problem.coll)->sums && algo->applicable(&problem))
+                return true;
+        }
+    return false;
+}
+
+static enum hoop_status forbid(const struct hoop_algo *forced)
+{
+    const struct hoop_algo *algo;
+    char names[256] = "";
+    size_t used = 0;
+
+    for (int i = 0; (algo = hoop_algo_get(i)) != NULL && used < sizeof names; i++)
+        if (algo->rank_order)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s, ", algo->name);
+    return hoop_fail(
+        HOOP_ERR_SETUP,
+        "HOOP_ALGO=%s and HOOP_DETERMINISTIC=1 exclude each other: %s combines the ranks' parts in another "
+        "order than theirs. Give HOOP_ALGO=%sor auto, or HOOP_DETERMINISTIC=0",
+        forced->name, forced->name, names);
+}
 
 enum hoop_status hoop_choice_set(struct hoop_choice *choice, const struct hoop_settings *settings)
 {
@@ -18,10 +52,17 @@ enum hoop_status hoop_choice_set(struct hoop_choice *choice, const struct hoop_s
     choice->forced = automatic ? NULL : hoop_algo_find(algo);
     choice->frame = hoop_setting_size(settings, HOOP_SETTING_SLICE) / 64 * 64;
     choice->flat_max = hoop_setting_size(settings, HOOP_SETTING_FLAT_MAX);
+    choice->deterministic = hoop_setting_number(settings, HOOP_SETTING_DETERMINISTIC) > 0;
     if (choice->forced == NULL && !automatic)
         return hoop_fail(HOOP_ERR_SETUP,
                          "HOOP_ALGO=%s: there is no such algorithm. hoop-plan list names them; auto chooses", algo);
-    return HOOP_OK;
+    return choice->deterministic && choice->forced && reorders(choice->forced) ? forbid(choice->forced) : HOOP_OK;
+}
+
+bool hoop_choice_admits(const struct hoop_choice *choice, const struct hoop_algo *algo,
+                        const struct hoop_problem *problem)
+{
+    return !choice->deterministic || algo->rank_order || problem->ranks <= 2 || !hoop_coll_shape(problem->coll)->sums;
 }
 
 enum hoop_status hoop_choice_read(struct hoop_choice *choice)
@@ -60,7 +101,7 @@ struct hoop_decision hoop_choose(const struct hoop_choice *choice, const struct 
     if (hoop_choice_published(problem, vector) <= choice->flat_max)
         return (struct hoop_decision){choice->flat, HOOP_BY_SIZE};
     for (int i = 0; (algo = hoop_algo_get(i)) != NULL; i++) {
-        if (!algo->applicable(problem))
+        if (!algo->applicable(problem) || !hoop_choice_admits(choice, algo, problem))
             continue;
         const double time =
             hoop_model_predict(&choice->model, algo, problem, vector, choice->frame, choice->cores).time;

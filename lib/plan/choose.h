@@ -17,8 +17,13 @@ struct hoop_decision {
     enum hoop_reason reason;
 };
 
-/* Fill all but cores and model from the settings. Errors: HOOP_ERR_SETUP (no such algorithm). */
+/* Fill all but cores and model from the settings. Errors: HOOP_ERR_SETUP (no such algorithm, or one that combines in an order
+ * that HOOP_DETERMINISTIC forbids). */
 enum hoop_status hoop_choice_set(struct hoop_choice *choice, const struct hoop_settings *settings);
+
+/* May the algorithm do this problem, as far as the order of combining goes? */
+bool hoop_choice_admits(const struct hoop_choice *choice, const struct hoop_algo *algo,
+                        const struct hoop_problem *problem);
 
 /* Bytes that a rank would write into its flat slot, for a whole vector of `vector` bytes. */
 size_t hoop_choice_published(const struct hoop_problem *problem, size_t vector);

@@ -65,6 +65,8 @@ static const char *unfit(const struct hoop_algo *algo, const struct hoop_problem
 {
     struct hoop_problem other = *problem;
 
+    if (algo->applicable(problem))
+        return "sums in another order, HOOP_DETERMINISTIC";
     other.in_place = !other.in_place;
     if (algo->applicable(&other))
         return problem->in_place ? "not in place" : "only in place";
@@ -81,7 +83,8 @@ static void gather_candidates(struct facts *facts)
 
     for (int i = 0; i < MOST && (algo = hoop_algo_get(i)) != NULL; i++) {
         struct candidate *candidate = &facts->candidate[facts->candidates++];
-        *candidate = (struct candidate){.algo = algo, .fit = algo->applicable(facts->problem)};
+        *candidate = (struct candidate){
+            .algo = algo, .fit = algo->applicable(facts->problem) && hoop_choice_admits(choice, algo, facts->problem)};
         if (candidate->fit)
             candidate->predicted =
                 hoop_model_predict(&choice->model, algo, facts->problem, facts->bytes, choice->frame, choice->cores);
@@ -137,6 +140,15 @@ static bool alone(const struct facts *facts)
     return facts->problem->ranks == 1;
 }
 
+/* Has HOOP_DETERMINISTIC excluded anybody? */
+static bool bound(const struct facts *facts)
+{
+    for (int i = 0; i < facts->candidates; i++)
+        if (!facts->candidate[i].fit && facts->candidate[i].algo->applicable(facts->problem))
+            return true;
+    return false;
+}
+
 static void reason(const struct facts *facts, char text[static 256])
 {
     const struct hoop_choice *choice = facts->choice;
@@ -149,7 +161,7 @@ static void reason(const struct facts *facts, char text[static 256])
         snprintf(text, 256, "at most HOOP_FLAT_MAX=%zu bytes a rank are exchanged in one step%s", choice->flat_max,
                  choice->forced ? ", and HOOP_ALGO cannot serve this collective" : "");
     else
-        snprintf(text, 256, "least predicted time%s",
+        snprintf(text, 256, "least predicted time%s%s", bound(facts) ? " of those that sum in rank order" : "",
                  choice->forced ? ", since HOOP_ALGO cannot serve this collective" : "");
 }
 
@@ -174,6 +186,13 @@ static void each_change(const struct facts *facts, struct text *text, change_wri
             snprintf(setting, sizeof setting, "HOOP_ALGO=%s", facts->candidate[i].algo->name);
             write(text, setting, facts->candidate[i].algo);
         }
+    if (bound(facts)) {
+        struct hoop_choice free = *choice;
+        free.deterministic = false;
+        const struct hoop_algo *gives = hoop_choose(&free, facts->problem, facts->bytes).algo;
+        if (gives != facts->decision.algo)
+            write(text, "HOOP_DETERMINISTIC=0", gives);
+    }
     if (facts->decision.reason == HOOP_BY_SIZE && facts->by_cost.algo != choice->flat)
         write(text, "HOOP_FLAT_MAX=0", facts->by_cost.algo);
     if (facts->decision.reason == HOOP_BY_COST && facts->decision.algo != choice->flat && published <= 65536) {

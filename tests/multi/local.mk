@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 include $(srcdir)/tests/multi/hooprun.mk
-EXTRA_DIST += tests/harness.h tests/cases.h
+EXTRA_DIST += tests/harness.h tests/cases.h tests/simulated.h
 
 if HAVE_CHECK
 check_PROGRAMS += tests/multi/collectives tests/multi/failure tests/multi/handles tests/multi/huge tests/multi/numerics tests/multi/point tests/multi/split
@@ -26,6 +26,12 @@ tests_multi_split_LDADD = $(TEST_LIBS)
 tests_multi_numerics_SOURCES = tests/multi/numerics.c tests/harness.c
 tests_multi_numerics_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_numerics_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += tests/multi/determinism
+TESTS += tests/multi/determinism
+tests_multi_determinism_SOURCES = tests/multi/determinism.c tests/cases.c tests/harness.c tests/simulated.c tests/unit/dtype_reference.c
+tests_multi_determinism_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_multi_determinism_LDADD = $(TEST_LIBS)
 
 check_PROGRAMS += tests/multi/explain
 TESTS += tests/multi/explain

@@ -96,6 +96,14 @@ test_layout()
     expect "osu head" grep -q '^# Size  .* Avg Latency(us)     Min Latency(us)     Max Latency(us)  Iterations' "$out"
     expect "osu rows" [ "$(rows | awk '/Pass$/ {printf "%s ", $1}')" = "4 16 64 " ]
     expect "osu columns" [ "$(rows | awk '{print length($0)}' | sort -u)" = 142 ]
+    # the price of a fixed order: ordered p50, ratio (twice), plan
+    HOOP_FLAT_MAX=0 bench 3 all_reduce -b 64K -e 64K -n 4 --deterministic
+    expect "deterministic: columns" [ "$(rows | awk '{print NF}')" = 23 ]
+    expect "deterministic: figures" awk '!/^#/ { exit !($19 > 0 && $20 > 0 && $21 > 0 && $22 > 0) }' "$out"
+    expect "deterministic: plan" [ "$(rows | awk '$23 ~ /^(flat|twoshot)\// {print "yes"}')" = yes ]
+    HOOP_ALGO=ring bench 3 all_reduce -b 64K -e 64K -n 4 --deterministic
+    expect "deterministic: other order" [ "$code" -eq 3 ]
+    expect "deterministic: both settings" grep -q 'HOOP_ALGO=ring and HOOP_DETERMINISTIC=1' "$err"
     if command -v python3 >/dev/null; then
         bench 2 all_reduce -b 8 -e 32 -f 4 -n 4 --json "$work/json"
         expect "json" python3 - "$work/json" <<'END'

@@ -154,7 +154,7 @@ static void check_order(const struct hoop_algo *algo, const struct hoop_problem 
     ck_assert(plans_build(plan, algo, *problem, true));
     ck_assert_int_eq(hoop_plan_check(plan, &check), HOOP_OK);
     plans_free(plan, problem->ranks);
-    if (strcmp(algo->name, "flat") == 0 || strcmp(algo->name, "twoshot") == 0 || !sums || problem->ranks <= 2)
+    if (algo->rank_order || !sums || problem->ranks <= 2)
         ck_assert_msg(check.rank_order, "%s", name_of(problem, algo));
     else if (strcmp(algo->name, "ring") == 0)
         ck_assert_msg(!check.rank_order, "%s", name_of(problem, algo));
@@ -163,6 +163,25 @@ static void check_order(const struct hoop_algo *algo, const struct hoop_problem 
 START_TEST(rank_order)
 {
     visit(hoop_algo_get(_i), 7, 1, check_order);
+}
+END_TEST
+
+/* The checker does not believe an algorithm that says so. */
+START_TEST(rank_order_is_proved)
+{
+    struct hoop_algo liar = *hoop_algo_find("ring");
+    struct hoop_plan *plan[PLANS_MOST];
+    struct hoop_problem problem = {.coll = HOOP_ALL_REDUCE, .channels = 1};
+
+    ck_assert(hoop_algo_find("flat")->rank_order && hoop_algo_find("twoshot")->rank_order);
+    liar.rank_order = true;
+    for (problem.ranks = 2; problem.ranks <= 5; problem.ranks++) {
+        struct hoop_check check = {.slices = 1, .credit = 1};
+        ck_assert(plans_build(plan, &liar, problem, true));
+        ck_assert_int_eq(hoop_plan_check(plan, &check), problem.ranks > 2 ? HOOP_ERR_ARG : HOOP_OK);
+        ck_assert(problem.ranks == 2 || strstr(check.fault, "not in rank order") != NULL);
+        plans_free(plan, problem.ranks);
+    }
 }
 END_TEST
 
@@ -243,6 +262,7 @@ int main(void)
     tcase_add_loop_test(tests, samples, 0, algos);
     tcase_add_test(tests, selection_is_total);
     tcase_add_loop_test(tests, rank_order, 0, algos);
+    tcase_add_test(tests, rank_order_is_proved);
     tcase_add_loop_test(tests, in_place_is_the_roots_matter, 0, algos);
     tcase_add_loop_test(tests, fused_steps, 0, 8);
     suite_add_tcase(suite, tests);

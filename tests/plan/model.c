@@ -165,6 +165,39 @@ START_TEST(the_choice_is_the_least)
 }
 END_TEST
 
+/* Only what combines in rank order is chosen, and the others are told why not. */
+START_TEST(rank_order_restricts_the_choice)
+{
+    static char text[HOOP_EXPLAIN_TEXT];
+    struct hoop_choice choice = {
+        .flat = hoop_algo_find("flat"), .frame = 131072, .flat_max = 4096, .cores = 2, .model = hoop_model_builtin()};
+    struct hoop_problem problem = {.channels = 1};
+    int changed = 0;
+
+    for (int coll = 0; coll < HOOP_COLLS; coll++)
+        for (problem.ranks = 2; problem.ranks <= 20; problem.ranks++)
+            for (size_t bytes = 100; bytes < (size_t)1 << 28; bytes *= 7) {
+                problem.coll = (enum hoop_coll)coll;
+                choice.deterministic = false;
+                const struct hoop_algo *free = hoop_choose(&choice, &problem, bytes).algo;
+                choice.deterministic = true;
+                const struct hoop_algo *bound = hoop_choose(&choice, &problem, bytes).algo;
+                const bool may_change = hoop_coll_shape(problem.coll)->sums && problem.ranks > 2;
+                ck_assert(bound == free || may_change);
+                ck_assert(!may_change || bound->rank_order);
+                changed += bound != free;
+            }
+    ck_assert_int_gt(changed, 0);
+    problem = (struct hoop_problem){.coll = HOOP_ALL_REDUCE, .ranks = 5, .channels = 1};
+    choice.model.post = 1e6; /* few messages: a tree */
+    ck_assert_int_eq(hoop_plan_explain(&choice, &problem, 1 << 20, false, text, sizeof text), HOOP_OK);
+    ck_assert_ptr_nonnull(strstr(text, "ring          left out: sums in another order, HOOP_DETERMINISTIC"));
+    ck_assert_ptr_null(strstr(text, "HOOP_ALGO=ring"));
+    ck_assert_ptr_nonnull(strstr(text, "of those that sum in rank order"));
+    ck_assert_ptr_nonnull(strstr(text, "change     HOOP_DETERMINISTIC=0 gives"));
+}
+END_TEST
+
 /* The sizes that explain names are the exact ends of the choice. */
 START_TEST(the_range_is_exact)
 {
@@ -202,6 +235,7 @@ int main(void)
     tcase_add_test(all, the_formula_is_kept);
     tcase_add_test(all, predictions_grow_with_bytes);
     tcase_add_test(all, the_choice_is_the_least);
+    tcase_add_test(all, rank_order_restricts_the_choice);
     tcase_add_test(all, the_range_is_exact);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);

@@ -59,7 +59,14 @@ struct options {
     unsigned types, ops; /* bit masks */
     int root;            /* -1: all */
     const char *json;
-    bool osu, ordinary, dirty;
+    bool osu, ordinary, dirty, deterministic;
+};
+
+/* The price of HOOP_DETERMINISTIC=1: isolated calls with and without it by turns. */
+struct price {
+    bool present;
+    double p50, ratio; /* with it; and over the one without */
+    char plan[64];
 };
 
 /* One of the two ways: out of place, in place. Times in seconds. */
@@ -70,6 +77,7 @@ struct side {
     double mean[3];        /* of isolated calls: per-rank means, their mean, least and most over the ranks */
     long long wrong;       /* elements, all ranks; -1: not checked */
     char plan[64];
+    struct price price;
 };
 
 struct row {
@@ -120,6 +128,7 @@ struct workspace {
     void *patterns[2];
     double *times; /* one a call */
     int times_capacity;
+    struct workspace *ordered; /* the same on a communicator with HOOP_DETERMINISTIC=1, or NULL */
 };
 
 void workspace_open(struct workspace *place, const struct options *options, struct hoop_comm *comm);

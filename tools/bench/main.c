@@ -10,9 +10,9 @@ enum { PLACE_BYTES = 160 };
 /* What a loop over all rows carries along. */
 struct bench {
     const struct options *options;
-    struct hoop_comm *comm;
+    struct hoop_comm *comm, *ordered; /* ordered: with HOOP_DETERMINISTIC=1; NULL: nobody asked */
     int rank, ranks;
-    struct workspace place;
+    struct workspace place, ordered_place;
     struct totals totals;
     FILE *json;
 };
@@ -121,6 +121,15 @@ static void run_all(struct bench *b)
     }
 }
 
+/* A second communicator of the same ranks, which combines in rank order. */
+static void open_ordered(struct bench *b)
+{
+    setenv("HOOP_DETERMINISTIC", "1", 1);
+    must(hoop_comm_split(b->comm, 0, b->rank, &b->ordered), "a communicator with HOOP_DETERMINISTIC=1", NULL);
+    workspace_open(&b->ordered_place, b->options, b->ordered);
+    b->place.ordered = &b->ordered_place;
+}
+
 static void open_bench(struct bench *b)
 {
     const struct options *options = b->options;
@@ -133,6 +142,8 @@ static void open_bench(struct bench *b)
         exit(2);
     }
     workspace_open(&b->place, options, b->comm);
+    if (options->deterministic)
+        open_ordered(b);
     places = gather_places(b->comm);
     progress_open(b->rank, count_sizes(options) * options_pairs(options) * roots);
     if (b->rank == 0) {
@@ -146,6 +157,10 @@ static void open_bench(struct bench *b)
 static void close_bench(struct bench *b)
 {
     workspace_close(&b->place);
+    if (b->ordered) {
+        workspace_close(&b->ordered_place);
+        must(hoop_comm_destroy(b->ordered), "finalize", NULL);
+    }
     must(hoop_comm_finalize(b->comm), "finalize", b->comm);
     if (b->rank == 0) {
         if (!b->options->osu)
@@ -161,6 +176,8 @@ int main(int argc, char **argv)
     struct bench bench = {.options = &options};
 
     options_parse(&options, argc, argv);
+    if (options.deterministic)
+        setenv("HOOP_DETERMINISTIC", "0", 1);
     must(hoop_comm_init_env(&bench.comm), "joining the other ranks", NULL);
     bench.rank = hoop_comm_rank(bench.comm);
     bench.ranks = hoop_comm_size(bench.comm);

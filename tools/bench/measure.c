@@ -163,6 +163,13 @@ static double percentile(const double *sorted, int count, int percent)
     return sorted[rank > 0 ? rank - 1 : 0];
 }
 
+/* Times of the slowest rank, sorted. */
+static void sort_times(const struct problem *p, double *times, int count)
+{
+    agree(p, times, (size_t)count, HOOP_MAX);
+    qsort(times, (size_t)count, sizeof(*times), by_size);
+}
+
 static void evaluate_isolated(const struct problem *p, double *times, int count, struct side *side)
 {
     double mean = 0;
@@ -174,31 +181,68 @@ static void evaluate_isolated(const struct problem *p, double *times, int count,
         side->mean[i] = mean;
         agree(p, &side->mean[i], 1, ops[i]);
     }
-    agree(p, times, (size_t)count, HOOP_MAX);
-    qsort(times, (size_t)count, sizeof(*times), by_size);
+    sort_times(p, times, count);
     side->p50 = percentile(times, count, 50);
     side->p99 = percentile(times, count, 99);
     side->most = times[count - 1];
 }
 
+/* One isolated call; returns its seconds on this rank. */
+static double run_isolated(const struct workspace *w, const struct problem *p, struct place at)
+{
+    double start;
+
+    if (w->options->dirty)
+        memset(at.send, 0, problem_send_elements(p) * hoop_type_size(p->type));
+    barrier(p);
+    start = clock_seconds();
+    call(p, at);
+    return clock_seconds() - start;
+}
+
 static void measure_isolated(struct workspace *w, const struct row *row, struct place at, struct side *side)
 {
     const struct problem *p = &row->problem;
-    const size_t send_bytes = problem_send_elements(p) * hoop_type_size(p->type);
 
     room_for_times(w, row->iterations);
     for (int i = 0; i < row->iterations; i++) {
-        double start;
-
-        if (w->options->dirty)
-            memset(at.send, 0, send_bytes);
-        barrier(p);
-        start = clock_seconds();
-        call(p, at);
-        w->times[i] = clock_seconds() - start;
+        w->times[i] = run_isolated(w, p, at);
         progress_part("isolated calls", (double)i / row->iterations);
     }
     evaluate_isolated(p, w->times, row->iterations, side);
+}
+
+static void read_plan(const struct problem *p, char plan[static 64])
+{
+    struct hoop_stats stats = {.size = sizeof(stats)};
+
+    must(hoop_stats(p->comm, &stats), "hoop_stats", p->comm);
+    memcpy(plan, stats.last_plan, sizeof(stats.last_plan));
+}
+
+/* Calls without and with HOOP_DETERMINISTIC by turns, so that whatever else the machine does meets both. */
+static void measure_price(struct workspace *w, const struct row *row, bool in_place, struct price *price)
+{
+    struct problem p = row->problem, q = row->problem;
+    const struct place at = where(w, &p, in_place), at_ordered = where(w->ordered, &q, in_place);
+
+    q.comm = w->ordered->comm;
+    room_for_times(w, row->iterations);
+    room_for_times(w->ordered, row->iterations);
+    memset(w->ordered->buffers[0], 0, row->bytes);
+    memset(w->ordered->buffers[1], 0, row->bytes);
+    call(&q, at_ordered);
+    read_plan(&q, price->plan);
+    for (int i = 0; i < row->iterations; i++) {
+        w->times[i] = run_isolated(w, &p, at);
+        w->ordered->times[i] = run_isolated(w->ordered, &q, at_ordered);
+        progress_part("with and without HOOP_DETERMINISTIC", (double)i / row->iterations);
+    }
+    sort_times(&p, w->times, row->iterations);
+    sort_times(&p, w->ordered->times, row->iterations);
+    price->present = true;
+    price->p50 = percentile(w->ordered->times, row->iterations, 50);
+    price->ratio = price->p50 / percentile(w->times, row->iterations, 50);
 }
 
 /* This rank's input, and what it must receive (blocks from everybody: see check_blocks). */
@@ -272,7 +316,6 @@ static void measure_side(struct workspace *w, struct row *row, bool in_place)
     struct side *side = &row->sides[in_place];
     const struct problem *p = &row->problem;
     const struct place at = where(w, p, in_place);
-    struct hoop_stats stats = {.size = sizeof(stats)};
 
     *side = (struct side){.present = true, .wrong = -1};
     progress_part("warming up", 0);
@@ -282,10 +325,11 @@ static void measure_side(struct workspace *w, struct row *row, bool in_place)
     progress_part("back to back", 0);
     if (!w->options->osu)
         side->time = run_back_to_back(p, at, row->iterations);
-    must(hoop_stats(p->comm, &stats), "hoop_stats", p->comm);
-    memcpy(side->plan, stats.last_plan, sizeof(side->plan));
+    read_plan(p, side->plan);
     agree(p, &side->time, 1, HOOP_AVG);
     measure_isolated(w, row, at, side);
+    if (w->ordered)
+        measure_price(w, row, in_place, &side->price);
     if (w->options->checks > 0 && p->collective->shape != SHAPE_NONE)
         side->wrong = 0;
     for (int i = 0; i < w->options->checks && p->collective->shape != SHAPE_NONE; i++) {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_JSON = 300, KEY_OSU, KEY_MALLOC, KEY_DIRTY };
+enum { KEY_JSON = 300, KEY_OSU, KEY_MALLOC, KEY_DIRTY, KEY_DETERMINISTIC };
 
 static const struct argp_option table[] = {
     {NULL, 0, NULL, 0, "Sizes (suffixes K, M and G are powers of 1024):", 1},
@@ -21,6 +21,8 @@ static const struct argp_option table[] = {
     {"root", 'r', "RANK", 0, "root of reduce and broadcast: a rank, or all (default 0)", 2},
     {"malloc", KEY_MALLOC, NULL, 0, "ordinary memory, not hoop_mem_alloc's", 2},
     {"dirty", KEY_DIRTY, NULL, 0, "rewrite the send buffer before each isolated call, as a program would", 2},
+    {"deterministic", KEY_DETERMINISTIC, NULL, 0,
+     "time isolated calls with HOOP_DETERMINISTIC=1 too, by turns with those without, and show the price", 2},
     {NULL, 0, NULL, 0, "How often:", 3},
     {"iters", 'n', "COUNT", 0, "timed calls of each method (default: 20 to 1000 by size, fewer where they are slow)",
      3},
@@ -52,6 +54,8 @@ static const struct hoop_manual_section sections[] = {
                 "p50, p99\tisolated calls: after a barrier, the time of the slowest rank; half of the calls, and 99 of "
                 "100, took no longer\n"
                 "plan\tthe algorithm and shape that was chosen (out of place, in place)\n"
+                "ordered, ratio\twith --deterministic: p50 with HOOP_DETERMINISTIC=1, and over the p50 of the calls "
+                "without it with which it took turns; then its plan\n"
                 "\n"
                 "The test data are such that the result is known to the bit for every order of reduction. An "
                 "input that a call out of place has changed, and bytes written behind the buffer, count as wrong too."},
@@ -168,6 +172,9 @@ static bool parse_how(int key, char *argument, struct argp_state *state)
         return true;
     case KEY_DIRTY:
         options->dirty = true;
+        return true;
+    case KEY_DETERMINISTIC:
+        options->deterministic = true;
         return true;
     case KEY_OSU:
         options->osu = true;

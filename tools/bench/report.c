@@ -15,6 +15,12 @@ static const char *fitted(double value, int width, char text[32])
     return text;
 }
 
+static void print_price_head(void)
+{
+    printf(
+        "#  with --deterministic, after the plan: ordered p50 (us) and ratio out-of-place, the same in-place, plan\n");
+}
+
 static void print_iterations(const struct options *options)
 {
     if (options->iterations > 0)
@@ -43,6 +49,8 @@ void report_head(const struct options *options, const char *places)
     printf("# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %5s  %7s  %6s  %6s  %5s  %10s %10s  %10s %10s\n", "(B)",
            "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(us)",
            "(us)", "(us)");
+    if (options->deterministic)
+        print_price_head();
     fflush(stdout);
 }
 
@@ -82,6 +90,24 @@ static void print_plan(const struct row *row)
         printf(",%s", in_place->plan);
 }
 
+static void print_prices(const struct row *row)
+{
+    const struct price *first = &row->sides[0].price, *second = &row->sides[1].price;
+    char median[32], ratio[32];
+
+    for (int i = 0; i < 2; i++) {
+        const struct price *price = &row->sides[i].price;
+
+        if (row->sides[i].present && price->present)
+            printf("  %10s %6s", fitted(price->p50 * 1e6, 10, median), fitted(price->ratio, 6, ratio));
+        else
+            printf("  %10s %6s", "N/A", "N/A");
+    }
+    printf("  %s", first->plan);
+    if (row->sides[1].present && strcmp(first->plan, second->plan) != 0)
+        printf(",%s", second->plan);
+}
+
 void report_row(const struct row *row)
 {
     const struct problem *p = &row->problem;
@@ -95,6 +121,8 @@ void report_row(const struct row *row)
     print_isolated(&row->sides[0]);
     print_isolated(&row->sides[1]);
     print_plan(row);
+    if (row->sides[0].price.present)
+        print_prices(row);
     printf("\n");
     fflush(stdout);
 }

@@ -42,6 +42,9 @@ static void write_side(FILE *file, const char *name, const struct row *row, cons
     else
         fprintf(file, "\"nwrong\": %lld, ", side->wrong);
     fprintf(file, "\"p50\": %.3f, \"p99\": %.3f, \"max\": %.3f, ", side->p50 * 1e6, side->p99 * 1e6, side->most * 1e6);
+    if (side->price.present)
+        fprintf(file, "\"deterministic\": {\"p50\": %.3f, \"ratio\": %.4g, \"plan\": \"%s\"}, ", side->price.p50 * 1e6,
+                side->price.ratio, side->price.plan);
     fprintf(file, "\"mean\": %.3f, \"plan\": \"%s\"}", side->mean[0] * 1e6, side->plan);
 }
 

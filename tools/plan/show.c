@@ -42,7 +42,7 @@ int list_algorithms(void)
             if (algo->applicable(&problem))
                 printf(" %s", hoop_coll_name((enum hoop_coll)coll));
         }
-        printf("\n");
+        printf("%s\n", algo->rank_order ? "; sums in rank order" : "");
     }
     return fflush(stdout) == 0 ? 0 : 1;
 }
