@@ -226,7 +226,7 @@ HOOP_API int hoop_comm_size(const struct hoop_comm *comm);
  * Equal on all ranks: count, type, op, in place or not. A difference is HOOP_ERR_MISMATCH on every rank, before
  * data is used; hoop_last_error shows both calls.
  * Blocking: as stream says; a dead peer ends it in bounded time.   Threads: one call at a time per communicator.
- * Memory: buffers of hoop_mem_alloc are read by peers in place, others through a copy.
+ * Memory: buffers of hoop_mem_alloc are read and written by peers in place during the call, others through a copy.
  * Errors: HOOP_ERR_ARG (nothing happened; also if op does not take the type), HOOP_ERR_MISMATCH, HOOP_ERR_PEER
  * (hoop_last_error names the rank), HOOP_ERR_TIMEOUT, HOOP_ERR_ABORTED, HOOP_ERR_MEMORY. */
 HOOP_API enum hoop_status hoop_all_reduce(const void *send, void *recv, size_t count, enum hoop_type type,

@@ -10,6 +10,9 @@
 #include "exec/stream.h"
 #include "health/verdict.h"
 
+/* Bytes of a vector from which reading the clock is not felt. */
+enum { TIMED_LEAST = 65536 };
+
 static size_t element_of(const struct hoop_comm_call *call)
 {
     return call->type == HOOP_TYPES ? 1 : hoop_type_size(call->type);
@@ -247,21 +250,29 @@ static void run_alone(const struct hoop_comm_call *call)
         hoop_kernel_copy(call->out, call->in, call->count * element_of(call));
 }
 
-static enum hoop_status run_flat(const struct hoop_comm_call *call, uint64_t tag)
+/* Through slots or in each other's memory; HOOP_AGAIN: a plan is needed. */
+static enum hoop_status run_flat(const struct hoop_comm_call *call, size_t vector, uint64_t tag)
 {
     struct hoop_comm *comm = call->comm;
     const struct hoop_flat_call flat = {.coll = call->coll,
                                         .type = call->type == HOOP_TYPES ? HOOP_U8 : call->type,
                                         .op = call->op,
                                         .root = call->root,
+                                        .in_place = call->in_place,
                                         .count = call->count,
+                                        .vector = vector,
                                         .in = call->in,
                                         .out = call->out,
                                         .sequence = comm->sequence,
                                         .tag = tag};
 
-    memcpy(comm->stats.last_plan, "flat/shm/lines", sizeof "flat/shm/lines");
-    return hoop_flat_run(&comm->flat, &flat, &comm->wait);
+    const bool timed = vector >= TIMED_LEAST && vector >= comm->flat.lend_least;
+    const uint64_t begin = timed ? hoop_now() : 0;
+    const enum hoop_status status = hoop_flat_run(&comm->flat, &flat, &comm->wait);
+    if (timed && comm->flat.direct && status == HOOP_OK)
+        hoop_comm_time(comm, call->coll, vector, NULL, hoop_now() - begin);
+    memcpy(comm->stats.last_plan, comm->flat.direct ? "direct/shm/shared" : "flat/shm/lines\0\0\0", 18);
+    return status;
 }
 
 static enum hoop_status run_together(const struct hoop_comm_call *call, uint64_t tag, struct hoop_record *record)
@@ -274,8 +285,12 @@ static enum hoop_status run_together(const struct hoop_comm_call *call, uint64_t
 
     record->plan = algo->name;
     hoop_wait_begin(&comm->wait, comm->sequence);
-    if (algo == comm->choice.flat && hoop_choice_published(&problem, vector) <= comm->choice.flat_max)
-        return run_flat(call, tag);
+    if (vector >= comm->flat.lend_least ||
+        (algo == comm->choice.flat && hoop_choice_published(&problem, vector) <= comm->choice.flat_max)) {
+        const enum hoop_status status = run_flat(call, vector, tag);
+        if (status != HOOP_AGAIN)
+            return status;
+    }
     if (comm->sequence > HOOP_RUN_AHEAD) {
         enum hoop_status status = hoop_flat_await_start(&comm->flat, comm->sequence - HOOP_RUN_AHEAD, &comm->wait);
         if (status != HOOP_OK)
@@ -295,6 +310,7 @@ enum hoop_status hoop_comm_conclude(struct hoop_comm *comm, enum hoop_status sta
     const struct hoop_verdict own = {HOOP_VERDICT_FAILED, comm->rank, comm->rank, (unsigned)comm->sequence};
 
     hoop_wait_moved(&comm->wait);
+    atomic_store_explicit(&hoop_board_card(comm->board, comm->rank)->finished, UINT64_MAX, memory_order_release);
     hoop_comm_drop_links(comm); /* whatever is lent to peers is void from here on */
     if (!hoop_verdict_stands(comm->board))
         hoop_verdict_pass(comm->board, own);

@@ -200,6 +200,19 @@ static enum hoop_status open_domain(struct hoop_comm *comm)
     return hoop_transport_shm.open(&setup, &comm->domain);
 }
 
+/* From how many bytes on ranks work in each other's memory. It takes one meeting more than the slots, which is dear where they have
+ * to take turns on the cores. */
+static size_t lend_least(const struct hoop_comm *comm)
+{
+    const struct hoop_choice *choice = &comm->choice;
+
+    if (choice->forced && choice->forced != choice->flat && choice->forced != hoop_algo_find("twoshot"))
+        return SIZE_MAX;
+    if (!comm->settings.value[HOOP_SETTING_DIRECT_MIN].empty)
+        return hoop_setting_size(&comm->settings, HOOP_SETTING_DIRECT_MIN);
+    return choice->cores < comm->ranks ? choice->flat_max + 1 : 1024;
+}
+
 /* Everything of one rank that needs the board. */
 static enum hoop_status equip(struct hoop_comm *comm)
 {
@@ -207,11 +220,12 @@ static enum hoop_status equip(struct hoop_comm *comm)
     const size_t ranks = (size_t)comm->ranks;
 
     comm->links = hoop_calloc(ranks * (size_t)comm->lanes, sizeof(struct hoop_link *));
-    comm->flat = (struct hoop_flat){.board = comm->board, .inputs = hoop_calloc(ranks, sizeof(void *))};
     comm->recorder = hoop_calloc(1, sizeof *comm->recorder);
-    if (comm->links == NULL || comm->flat.inputs == NULL || comm->recorder == NULL)
+    if (comm->links == NULL || comm->recorder == NULL)
         return HOOP_ERR_MEMORY;
-    enum hoop_status status = hoop_heap_new(&comm->heap, comm->board);
+    enum hoop_status status = hoop_flat_init(&comm->flat, comm->board, lend_least(comm));
+    if (status == HOOP_OK)
+        status = hoop_heap_new(&comm->heap, comm->board);
     if (status == HOOP_OK)
         status = hoop_exec_new(&comm->exec);
     hoop_wait_init(&comm->wait, comm->board, hoop_setting_number(settings, HOOP_SETTING_SPIN),
@@ -368,7 +382,7 @@ void hoop_comm_free(struct hoop_comm *comm)
     hoop_board_close(comm->board);
     hoop_plan_cache_clear(&comm->plans);
     hoop_exec_free(comm->exec);
-    hoop_free(comm->flat.inputs);
+    hoop_flat_free(&comm->flat);
     hoop_free(comm->recorder);
     pthread_mutex_destroy(&comm->order);
     pthread_cond_destroy(&comm->turn);

@@ -62,6 +62,10 @@ static inline void hoop_kernel_copy(void *to, const void *from, size_t bytes)
         memcpy(to, from, bytes);
 }
 
+/* to = from, past the caches where the machine can. Others see it only after hoop_kernel_copies_done and a release. */
+void hoop_kernel_copy_past(void *to, const void *from, size_t bytes);
+void hoop_kernel_copies_done(void);
+
 /* How the kernels are compiled, narrowest first. */
 enum hoop_kernel_level { HOOP_KERNEL_PLAIN, HOOP_KERNEL_AVX2, HOOP_KERNEL_AVX512, HOOP_KERNEL_LEVELS };
 

@@ -2,8 +2,43 @@
 /* Publish, read, combine. */
 #include "exec/flat.h"
 
+#include <unistd.h>
+
+#include "base/alloc.h"
 #include "dtype/dtype.h"
+#include "exec/direct.h"
 #include "health/verdict.h"
+
+/* Vectors of all ranks, in and out, that fill more than the last cache. */
+static size_t stream_least(int ranks)
+{
+    const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+
+    return (cache > 0 ? (size_t)cache : (size_t)16 << 20) / (2 * (size_t)ranks);
+}
+
+enum hoop_status hoop_flat_init(struct hoop_flat *flat, struct hoop_board *board, size_t lend_least)
+{
+    const size_t ranks = (size_t)board->shape.ranks;
+
+    *flat = (struct hoop_flat){.board = board,
+                               .lend_least = lend_least,
+                               .stream_least = stream_least(board->shape.ranks),
+                               .inputs = hoop_calloc(ranks, sizeof(void *)),
+                               .cursor = hoop_calloc(ranks, sizeof(void *)),
+                               .outputs = hoop_calloc(ranks, sizeof(void *)),
+                               .block = hoop_calloc_aligned(HOOP_LINE, 1, HOOP_DIRECT_BLOCK)};
+    return flat->inputs && flat->cursor && flat->outputs && flat->block ? HOOP_OK : HOOP_ERR_MEMORY;
+}
+
+void hoop_flat_free(struct hoop_flat *flat)
+{
+    hoop_free(flat->inputs);
+    hoop_free(flat->cursor);
+    hoop_free(flat->outputs);
+    hoop_free(flat->block);
+    *flat = (struct hoop_flat){0};
+}
 
 size_t hoop_flat_bytes(const struct hoop_flat_call *call, int ranks)
 {
@@ -57,7 +92,9 @@ enum hoop_status hoop_flat_await_start(struct hoop_flat *flat, uint64_t need, st
     return HOOP_OK;
 }
 
-static enum hoop_status publish(struct hoop_flat *flat, const struct hoop_flat_call *call, struct hoop_wait *wait)
+/* Fill our slot: with the offer if there is one, else with the vector. */
+static enum hoop_status publish(struct hoop_flat *flat, const struct hoop_flat_call *call,
+                                const struct hoop_offer *offer, struct hoop_wait *wait)
 {
     struct hoop_flat_slot *slot = hoop_board_flat(flat->board, flat->board->rank, call->sequence);
     /* the slot was last used HOOP_FLAT_SLOTS calls ago; who has started the call after that one has read it */
@@ -67,19 +104,23 @@ static enum hoop_status publish(struct hoop_flat *flat, const struct hoop_flat_c
     if (status != HOOP_OK)
         return status;
     slot->tag = call->tag;
-    hoop_kernel_copy(slot->data, call->in, hoop_flat_bytes(call, flat->board->shape.ranks));
-    atomic_store_explicit(&slot->sequence, call->sequence, memory_order_release);
+    if (offer)
+        memcpy(slot->data, offer, sizeof *offer);
+    else
+        hoop_kernel_copy(slot->data, call->in, hoop_flat_bytes(call, flat->board->shape.ranks));
+    atomic_store_explicit(&slot->word, call->sequence << 1 | (offer != NULL), memory_order_release);
     hoop_flat_ring_all(flat->board);
     return HOOP_OK;
 }
 
-/* Wait for a rank's slot and give its data. */
+/* Wait for a rank's slot and give its data, and whether they are an offer. */
 static enum hoop_status read_slot(struct hoop_flat *flat, const struct hoop_flat_call *call, int rank,
-                                  struct hoop_wait *wait, const unsigned char **data)
+                                  struct hoop_wait *wait, bool *offered)
 {
     const struct hoop_flat_slot *slot = hoop_board_flat(flat->board, rank, call->sequence);
+    uint64_t word;
 
-    while (atomic_load_explicit(&slot->sequence, memory_order_acquire) != call->sequence) {
+    while ((word = atomic_load_explicit(&slot->word, memory_order_acquire)) >> 1 != call->sequence) {
         enum hoop_status status = hoop_wait_step(wait);
         if (status != HOOP_OK)
             return status;
@@ -90,19 +131,22 @@ static enum hoop_status read_slot(struct hoop_flat *flat, const struct hoop_flat
         return hoop_verdict_status(hoop_verdict_pass(
             flat->board, (struct hoop_verdict){HOOP_VERDICT_MISMATCH, a, b, (unsigned)call->sequence}));
     }
-    *data = slot->data;
+    flat->inputs[rank] = slot->data;
+    *offered = word & 1;
     return HOOP_OK;
 }
 
 /* Read all ranks' slots, our own too; afterwards every rank is known to have started this call. */
-static enum hoop_status read_all(struct hoop_flat *flat, const struct hoop_flat_call *call, struct hoop_wait *wait)
+static enum hoop_status read_all(struct hoop_flat *flat, const struct hoop_flat_call *call, struct hoop_wait *wait,
+                                 int *offers)
 {
+    *offers = 0;
     for (int rank = 0; rank < flat->board->shape.ranks; rank++) {
-        const unsigned char *data;
-        enum hoop_status status = read_slot(flat, call, rank, wait, &data);
+        bool offered;
+        enum hoop_status status = read_slot(flat, call, rank, wait, &offered);
         if (status != HOOP_OK)
             return status;
-        flat->inputs[rank] = data;
+        *offers += offered;
     }
     flat->floor = call->sequence;
     return HOOP_OK;
@@ -134,42 +178,9 @@ static void skip_to_own_block(struct hoop_flat *flat, const struct hoop_flat_cal
         flat->inputs[rank] = (const unsigned char *)flat->inputs[rank] + skip;
 }
 
-/* Broadcast and scatter: the root's slot is all there is to read. */
-static enum hoop_status take_from_root(struct hoop_flat *flat, const struct hoop_flat_call *call,
-                                       struct hoop_wait *wait)
+/* What the vectors in all slots make. */
+static void finish(struct hoop_flat *flat, const struct hoop_flat_call *call)
 {
-    const size_t bytes = call->count * hoop_type_size(call->type);
-    const unsigned char *from = call->in;
-
-    if (flat->board->rank == call->root) {
-        enum hoop_status status = publish(flat, call, wait);
-        if (status != HOOP_OK)
-            return status;
-    } else {
-        const unsigned char *data;
-        hoop_flat_ring_all(flat->board); /* the root may wait for our `started` */
-        enum hoop_status status = read_slot(flat, call, call->root, wait, &data);
-        if (status != HOOP_OK)
-            return status;
-        from = data;
-    }
-    if (call->coll == HOOP_SCATTER)
-        from += (size_t)flat->board->rank * bytes;
-    if (call->out != from)
-        hoop_kernel_copy(call->out, from, bytes);
-    return HOOP_OK;
-}
-
-enum hoop_status hoop_flat_run(struct hoop_flat *flat, const struct hoop_flat_call *call, struct hoop_wait *wait)
-{
-    if (hoop_coll_shape(call->coll)->in == HOOP_ROOT_ONLY)
-        return take_from_root(flat, call, wait);
-    enum hoop_status status = publish(flat, call, wait);
-    if (status != HOOP_OK || (hoop_coll_shape(call->coll)->rooted && flat->board->rank != call->root))
-        return status;
-    status = read_all(flat, call, wait);
-    if (status != HOOP_OK)
-        return status;
     switch (call->coll) {
     case HOOP_ALL_TO_ALL:
         skip_to_own_block(flat, call);
@@ -190,5 +201,60 @@ enum hoop_status hoop_flat_run(struct hoop_flat *flat, const struct hoop_flat_ca
     default:
         break;
     }
+}
+
+/* Broadcast and scatter: the root's slot is all there is to read. */
+static enum hoop_status take_from_root(struct hoop_flat *flat, const struct hoop_flat_call *call,
+                                       const struct hoop_offer *offer, struct hoop_wait *wait)
+{
+    const size_t bytes = call->count * hoop_type_size(call->type);
+    const bool at_root = flat->board->rank == call->root;
+    bool offered = offer != NULL;
+    enum hoop_status status;
+
+    if (at_root) {
+        status = publish(flat, call, offer, wait);
+        flat->inputs[call->root] = offer ? (const void *)offer : call->in;
+    } else {
+        hoop_flat_ring_all(flat->board); /* the root may wait for our `started` */
+        status = read_slot(flat, call, call->root, wait, &offered);
+    }
+    if (status != HOOP_OK)
+        return status;
+    if (offered)
+        return hoop_direct_locate(flat, call) ? hoop_direct_run(flat, call, wait) : HOOP_AGAIN;
+    const unsigned char *from = flat->inputs[call->root];
+    if (call->coll == HOOP_SCATTER)
+        from += (size_t)flat->board->rank * bytes;
+    if (call->out != from)
+        hoop_kernel_copy(call->out, from, bytes);
+    return HOOP_OK;
+}
+
+enum hoop_status hoop_flat_run(struct hoop_flat *flat, const struct hoop_flat_call *call, struct hoop_wait *wait)
+{
+    const struct hoop_coll_shape *shape = hoop_coll_shape(call->coll);
+    const int ranks = flat->board->shape.ranks;
+    const bool lendable = call->vector >= flat->lend_least,
+               fits = hoop_flat_bytes(call, ranks) <= flat->board->shape.flat,
+               at_root = !shape->rooted || flat->board->rank == call->root;
+    struct hoop_offer own = {HOOP_NOWHERE, HOOP_NOWHERE}, *offer = fits ? NULL : &own;
+    int offers;
+
+    flat->direct = false;
+    if (lendable && hoop_direct_offer(flat->board, call, &own))
+        offer = &own;
+    if (shape->in == HOOP_ROOT_ONLY)
+        return take_from_root(flat, call, offer, wait);
+    enum hoop_status status = publish(flat, call, offer, wait);
+    if (status != HOOP_OK || (!at_root && !lendable))
+        return status;
+    status = read_all(flat, call, wait, &offers);
+    if (status != HOOP_OK)
+        return status;
+    if (offers > 0)
+        return offers == ranks && hoop_direct_locate(flat, call) ? hoop_direct_run(flat, call, wait) : HOOP_AGAIN;
+    if (at_root)
+        finish(flat, call);
     return HOOP_OK;
 }

@@ -6,6 +6,9 @@
  * Each rank has HOOP_FLAT_SLOTS slots, used in turn by the call's number. A slot may be written again when every rank has
  * finished the call that used it last, which shows in the numbers of the calls that the ranks have started.
  *
+ * From lend_least bytes on a rank whose buffers peers can reach puts into its slot where they lie, instead of the vector. If
+ * all have done so, they work in each other's memory (direct.h).
+ *
  * Gives the same bits as the plan of algorithm "flat"; only time would change without it.
  */
 #ifndef HOOP_EXEC_FLAT_H
@@ -14,10 +17,23 @@
 #include "exec/wait.h"
 #include "hoop/plan.h"
 
+/* Where a rank's buffers lie on the board: 0 if the call does not need it, HOOP_NOWHERE if peers cannot reach it. */
+struct hoop_offer {
+    uint64_t in, out;
+};
+
+#define HOOP_NOWHERE UINT64_MAX
+
 struct hoop_flat {
     struct hoop_board *board;
+    size_t lend_least;   /* bytes of the whole vector; SIZE_MAX: never */
+    size_t stream_least; /* bytes of the whole vector from which results pass the caches by */
+    bool direct;         /* the latest call ran in the ranks' own memory */
     uint64_t floor;      /* every rank is known to have started this call */
-    const void **inputs; /* room for one pointer a rank */
+    const void **inputs; /* one a rank, as all that follow */
+    const void **cursor;
+    void **outputs;
+    unsigned char *block; /* HOOP_DIRECT_BLOCK bytes */
 };
 
 struct hoop_flat_call {
@@ -25,16 +41,23 @@ struct hoop_flat_call {
     enum hoop_type type;
     enum hoop_op op;
     int root;
-    size_t count; /* as the caller of the collective gave it */
+    bool in_place;
+    size_t count;  /* as the caller of the collective gave it */
+    size_t vector; /* bytes of the whole vector */
     const void *in;
     void *out;
     uint64_t sequence, tag;
 };
 
+/* Prepare for one communicator. Errors: HOOP_ERR_MEMORY. */
+enum hoop_status hoop_flat_init(struct hoop_flat *flat, struct hoop_board *board, size_t lend_least);
+void hoop_flat_free(struct hoop_flat *flat);
+
 /* Bytes that a rank with data writes into its slot. */
 size_t hoop_flat_bytes(const struct hoop_flat_call *call, int ranks);
 
-/* Run the call; hoop_flat_bytes must not exceed the board's shape.flat.
+/* Run the call. HOOP_AGAIN: not all ranks' buffers can be reached and the vectors do not fit into slots, or only some ranks put
+ * them there: nothing was done, run a plan. All ranks get the same answer.
  * Blocking: until done or a verdict.   Errors: the verdict's; a tag that differs passes the verdict. */
 enum hoop_status hoop_flat_run(struct hoop_flat *flat, const struct hoop_flat_call *call, struct hoop_wait *wait);
 

@@ -69,6 +69,14 @@ static bool is_dead(struct hoop_card *card)
     }
 }
 
+bool hoop_health_gone(const struct hoop_board *board, int rank)
+{
+    struct hoop_card *card = hoop_board_card(board, rank);
+    const uint32_t life = atomic_load_explicit(&card->life, memory_order_acquire);
+
+    return life == HOOP_LIFE_LEFT || (life == HOOP_LIFE_ALIVE && is_dead(card));
+}
+
 void hoop_health_look(struct hoop_board *board, uint64_t sequence)
 {
     for (int rank = 0; rank < board->shape.ranks; rank++) {

@@ -32,4 +32,7 @@ void hoop_watch_stop(struct hoop_watch *watch);
  * before it made that call is a culprit too. Any thread; a few hundred nanoseconds. */
 void hoop_health_look(struct hoop_board *board, uint64_t sequence);
 
+/* Has that rank's process died, or left the communicator? Any thread; below a hundred nanoseconds. */
+bool hoop_health_gone(const struct hoop_board *board, int rank);
+
 #endif

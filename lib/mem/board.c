@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -267,4 +268,21 @@ void hoop_board_release(struct hoop_board *board, size_t offset, size_t bytes)
     while (fallocate(board->descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes) < 0 &&
            errno == EINTR)
         ;
+}
+
+enum hoop_status hoop_board_detach(struct hoop_board *board, void *data, size_t bytes)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), skew = (uintptr_t)data % page,
+                 size = (skew + bytes + page - 1) / page * page;
+    unsigned char *const from = (unsigned char *)data - skew;
+    void *own = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (own == MAP_FAILED)
+        return hoop_fail_errno(HOOP_ERR_MEMORY, "%zu bytes to take a buffer of rank %d off the board", size,
+                               board->rank);
+    memcpy(own, from, size);
+    if (mremap(own, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, from) != MAP_FAILED)
+        return HOOP_OK;
+    munmap(own, size);
+    return hoop_fail_errno(HOOP_ERR_SYSTEM, "mremap of %zu bytes of rank %d's buffer", size, board->rank);
 }

@@ -50,8 +50,9 @@ struct hoop_call {
 enum hoop_life { HOOP_LIFE_NONE, HOOP_LIFE_ALIVE, HOOP_LIFE_LEFT };
 
 struct hoop_card {
-    struct hoop_bell bell;                                        /* rung by peers when they have published something */
-    _Alignas(HOOP_LINE) _Atomic uint64_t started;                 /* sequence of the latest call of this rank */
+    struct hoop_bell bell;                         /* rung by peers when they have published something */
+    _Alignas(HOOP_LINE) _Atomic uint64_t started;  /* sequence of the latest call of this rank */
+    _Alignas(HOOP_LINE) _Atomic uint64_t finished; /* of the latest call in which it has done with peers' memory */
     _Alignas(HOOP_LINE) struct hoop_call call[HOOP_CALL_RECORDS]; /* at sequence modulo HOOP_CALL_RECORDS */
     _Alignas(HOOP_LINE) pthread_mutex_t life_lock;                /* robust, shared */
     _Atomic uint32_t life;                                        /* enum hoop_life */
@@ -61,7 +62,7 @@ struct hoop_card {
 
 /* First line of a flat slot; the payload beyond the inline bytes follows it. */
 struct hoop_flat_slot {
-    _Alignas(HOOP_LINE) _Atomic uint64_t sequence; /* written last */
+    _Alignas(HOOP_LINE) _Atomic uint64_t word; /* 2 * sequence of the call + 1 if data are offers; written last */
     uint64_t tag;
     unsigned char data[];
 };
@@ -103,6 +104,11 @@ enum hoop_status hoop_board_reserve(struct hoop_board *board, size_t offset, siz
 
 /* Give the pages back; the range reads as zero afterwards. */
 void hoop_board_release(struct hoop_board *board, size_t offset, size_t bytes);
+
+/* Take [data, data + bytes) of this rank's heap, and the rest of its pages, off the board for good: content and address stay, but
+ * peers no longer reach it. For a communicator that is dead.
+ * Errors: HOOP_ERR_MEMORY, HOOP_ERR_SYSTEM; peers still reach it then. */
+enum hoop_status hoop_board_detach(struct hoop_board *board, void *data, size_t bytes);
 
 enum { HOOP_CARD_STRIDE = (sizeof(struct hoop_card) + 127) / 128 * 128 };
 

@@ -47,6 +47,12 @@ static enum hoop_status run_case(const struct hoop_case *c, int rank, struct hoo
     return !case_gets(c, rank) || case_check(c, rank, out, text, size) ? HOOP_OK : HOOP_ERR_INTERNAL;
 }
 
+/* Can peers reach the rank's buffers? All, none, or some: each of that once in four cases but the first. */
+static bool kind_of_buffer(unsigned turn, int rank)
+{
+    return turn % 4 < 2 || (turn % 4 == 2 && (turn / 4 + (unsigned)rank) % 3 > 0);
+}
+
 /* All cases of one communicator. `turn` makes the choices that go round; equal on all ranks. */
 static enum hoop_status run_grid(const struct grid *grid, int rank, struct hoop_comm *comm, char *text, size_t size)
 {
@@ -70,7 +76,7 @@ static enum hoop_status run_grid(const struct grid *grid, int rank, struct hoop_
                                       .root = (int)(turn % (unsigned)ranks),
                                       .count = i < SMALL ? i : large[i - SMALL],
                                       .in_place = in_place};
-                unsigned char *base = turn % 3 ? buffers.shared : buffers.own;
+                unsigned char *base = kind_of_buffer(turn, rank) ? buffers.shared : buffers.own;
                 if (!hoop_op_accepts(c.op, c.type))
                     c.op = HOOP_SUM;
                 status =
@@ -120,6 +126,7 @@ static void choose(int i)
     setenv("HOOP_ALGO", algo ? algo->name : "auto", 1);
     setenv("HOOP_SLICE", "4K", 1); /* so that the large counts take many slices */
     setenv("HOOP_CHANNELS", i % 2 ? "1" : "2", 1);
+    setenv("HOOP_DIRECT_MIN", algo ? "16T" : "64", 1); /* plans, or in each other's memory wherever that is possible */
 }
 
 START_TEST(processes)

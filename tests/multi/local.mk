@@ -33,6 +33,12 @@ tests_multi_determinism_SOURCES = tests/multi/determinism.c tests/cases.c tests/
 tests_multi_determinism_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_determinism_LDADD = $(TEST_LIBS)
 
+check_PROGRAMS += tests/multi/direct
+TESTS += tests/multi/direct
+tests_multi_direct_SOURCES = tests/multi/direct.c tests/harness.c
+tests_multi_direct_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_multi_direct_LDADD = $(TEST_LIBS)
+
 check_PROGRAMS += tests/multi/explain
 TESTS += tests/multi/explain
 tests_multi_explain_SOURCES = tests/multi/explain.c tests/harness.c

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Collectives in each other's memory: for ranks of one host whose buffers all lie where all can reach them.
+ *
+ * Everybody knows where everybody's buffers are (flat.h). Reducing collectives take two shots in one: rank i reduces slice
+ * i of the vector straight from all inputs and stores it straight into all outputs. The others copy from where data lie
+ * to where they belong. Then each rank says that it has finished, and who lent memory returns when all have.
+ *
+ * Nobody may write into a rank's buffers after its call has returned, also when the call fails because a peer died
+ * or stopped: a rank then waits until the living have let go, and takes its output off the board if one does not.
+ *
+ * Gives the same bits as the plans that sum in rank order (flat, twoshot); only time would change without it.
+ */
+#ifndef HOOP_EXEC_DIRECT_H
+#define HOOP_EXEC_DIRECT_H
+
+#include "exec/flat.h"
+
+/* Bytes that are worked on between two looks at the verdict, by which they stay in the first cache. */
+enum { HOOP_DIRECT_BLOCK = 16384 };
+
+/* Can this rank lend what the call needs of it? Then *offer tells where that is. */
+bool hoop_direct_offer(const struct hoop_board *board, const struct hoop_flat_call *call, struct hoop_offer *offer);
+
+/* Turn the offers, to which flat->inputs point, into the addresses of inputs and outputs. false: they do not suffice to run the
+ * call in each other's memory; all ranks get the same answer. */
+bool hoop_direct_locate(struct hoop_flat *flat, const struct hoop_flat_call *call);
+
+/* Run the call; only after hoop_direct_locate.
+ * Blocking: until done or a verdict.   Errors: the verdict's. Afterwards no peer touches this rank's buffers. */
+enum hoop_status hoop_direct_run(struct hoop_flat *flat, const struct hoop_flat_call *call, struct hoop_wait *wait);
+
+#endif

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Work in each other's memory gives the same bits as the plans it stands for, leaves the rest of the memory alone, and lets go of
+ * it when a call fails. */
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "harness.h"
+#include "hoop/plan.h"
+#include "tsan.h"
+
+enum { MOST = 3000001 * 4, EDGE = 64, CAP = 100 };
+
+/* Any bits: also NaN, infinities, denormal numbers. The same for a given rank and call. */
+static void fill(unsigned char *to, size_t bytes, uint64_t seed)
+{
+    uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
+
+    for (size_t i = 0; i < bytes; i++) {
+        if (i % 8 == 0)
+            state = state * 6364136223846793005u + 1442695040888963407u;
+        to[i] = (unsigned char)(state >> (i % 8 * 8));
+    }
+}
+
+struct both {
+    struct hoop_comm *comm[2]; /* direct; plans */
+    unsigned char *memory[2];
+};
+
+static enum hoop_status call(enum hoop_coll coll, const void *in, void *out, size_t count, enum hoop_type type,
+                             enum hoop_op op, struct hoop_comm *comm)
+{
+    switch (coll) {
+    case HOOP_ALL_REDUCE:
+        return hoop_all_reduce(in, out, count, type, op, comm, NULL);
+    case HOOP_REDUCE:
+        return hoop_reduce(in, out, count, type, op, hoop_comm_size(comm) - 1, comm, NULL);
+    default:
+        return hoop_reduce_scatter(in, out, count / (size_t)hoop_comm_size(comm), type, op, comm, NULL);
+    }
+}
+
+/* One case through both; their memory must then be the same from edge to edge. */
+static int compare(struct both *both, enum hoop_coll coll, size_t count, enum hoop_type type, enum hoop_op op,
+                   bool in_place, struct harness_rank *self)
+{
+    const size_t element = hoop_type_size(type), bytes = count * element, room = 2 * bytes + 3 * EDGE;
+    const size_t block = count / (size_t)self->ranks * element;
+    struct hoop_stats stats = {.size = sizeof stats};
+
+    for (int way = 0; way < 2; way++) {
+        unsigned char *in = both->memory[way] + EDGE, *out = in_place ? in : in + bytes + EDGE;
+
+        if (in_place && coll == HOOP_REDUCE_SCATTER)
+            out += (size_t)self->rank * block;
+        memset(both->memory[way], 0x5a, room);
+        fill(in, bytes, (uint64_t)self->rank * 1000003 + count * 31 + (uint64_t)type * 7 + (uint64_t)op);
+        if (call(coll, in, out, count, type, op, both->comm[way]) != HOOP_OK)
+            return harness_tell(self, HOOP_ERR_INTERNAL, both->comm[way]);
+        hoop_stats(both->comm[way], &stats);
+        if ((strncmp(stats.last_plan, "direct/", 7) == 0) != (way == 0))
+            return snprintf(self->report->text, sizeof self->report->text, "way %d took %s", way, stats.last_plan);
+    }
+    if (memcmp(both->memory[0], both->memory[1], room) == 0)
+        return 0;
+    return snprintf(self->report->text, sizeof self->report->text, "%s of %zu %s, %s, in place %d: bits differ",
+                    hoop_coll_name(coll), count, hoop_type_name(type), hoop_op_name(op), in_place);
+}
+
+static int open_both(struct both *both, struct harness_rank *self)
+{
+    setenv("HOOP_DIRECT_MIN", "64", 1);
+    both->comm[0] = harness_join(self);
+    setenv("HOOP_DIRECT_MIN", "16T", 1);
+    setenv("HOOP_ALGO", "twoshot", 1);
+    setenv("HOOP_FLAT_MAX", "0", 1);
+    if (both->comm[0] == NULL || hoop_comm_split(both->comm[0], 0, self->rank, &both->comm[1]) != HOOP_OK)
+        return 1;
+    for (int way = 0; way < 2; way++)
+        if (hoop_mem_alloc(both->comm[way], (void **)&both->memory[way], 2 * MOST + 3 * EDGE) != HOOP_OK)
+            return 1;
+    return 0;
+}
+
+static int all_types(struct harness_rank *self)
+{
+    static const enum hoop_coll colls[] = {HOOP_ALL_REDUCE, HOOP_REDUCE_SCATTER, HOOP_ALL_REDUCE};
+    static const size_t counts[] = {120, 131, 257, 1000, 4099, 40000};
+    struct both both;
+    unsigned turn = 0;
+    int wrong = open_both(&both, self);
+
+    for (int type = 0; type < HOOP_TYPES; type++)
+        for (int op = 0; op < HOOP_OPS; op++)
+            for (size_t i = 0; !wrong && i < 6 && hoop_op_accepts((enum hoop_op)op, (enum hoop_type)type); i++, turn++)
+                wrong = compare(&both, colls[turn % 3], counts[i], (enum hoop_type)type, (enum hoop_op)op, turn / 3 % 2,
+                                self);
+    for (int in_place = 0; !wrong && in_place < 2; in_place++) /* past the caches */
+        wrong = compare(&both, HOOP_ALL_REDUCE, MOST / 4, HOOP_F32, HOOP_SUM, in_place, self);
+    if (wrong)
+        return 1;
+    hoop_comm_destroy(both.comm[1]);
+    return hoop_comm_destroy(both.comm[0]) == HOOP_OK ? 0 : 1;
+}
+
+START_TEST(same_bits_as_plans)
+{
+    harness_run(_i, all_types, NULL, CAP);
+}
+END_TEST
+
+/* ---- a stopped rank must not write into memory that a failed call has given back ---- */
+
+enum { READY = 1, GIVEN_BACK, LOOK_AGAIN };
+static const size_t large = (size_t)64 << 20;
+
+static int work_until_failure(struct harness_rank *self)
+{
+    struct hoop_comm *comm = harness_join(self);
+    unsigned char *in, *out;
+
+    if (comm == NULL || hoop_mem_alloc(comm, (void **)&in, large) != HOOP_OK ||
+        hoop_mem_alloc(comm, (void **)&out, large) != HOOP_OK)
+        return 1;
+    memset(in, self->rank + 1, large);
+    enum hoop_status status = HOOP_OK;
+    for (int i = 0; status == HOOP_OK; i++) {
+        status = hoop_all_reduce(in, out, large, HOOP_U8, HOOP_SUM, comm, NULL);
+        if (i == 1)
+            atomic_store(&self->report->stage, READY);
+    }
+    if (self->rank == 1)
+        return 0;
+    memset(out, 0xee, large);
+    harness_tell(self, status, comm);
+    atomic_store(&self->report->stage, GIVEN_BACK);
+    while (atomic_load(&self->report->stage) != LOOK_AGAIN)
+        usleep(1000);
+    for (size_t i = 0; i < large; i++)
+        if (out[i] != 0xee)
+            return snprintf(self->report->text, sizeof self->report->text, "byte %zu was written later", i) > 0;
+    hoop_comm_destroy(comm);
+    return 0;
+}
+
+START_TEST(late_writer)
+{
+    struct harness harness;
+
+    setenv("HOOP_SILENT", "0.4", 1);
+    harness_start(&harness, 2, work_until_failure, NULL, CAP);
+    harness_stage(&harness, 0, READY);
+    harness_stage(&harness, 1, READY);
+    usleep((useconds_t)(3000 + 1700 * _i)); /* somewhere in a call */
+    kill(harness.process[1], SIGSTOP);
+    harness_stage(&harness, 0, GIVEN_BACK);
+    ck_assert_int_eq(harness.report[0].status, HOOP_ERR_PEER);
+    kill(harness.process[1], SIGCONT);
+    usleep(200000);
+    atomic_store(&harness.report[0].stage, LOOK_AGAIN);
+    ck_assert_msg(harness_wait(&harness), "hangs");
+    ck_assert_msg(harness.code[0] == 0, "rank 0: %s", harness.report[0].text);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("direct");
+    TCase *bits = tcase_create("bits"), *letting_go = tcase_create("letting go");
+
+    tcase_set_timeout(bits, CAP);
+    tcase_set_timeout(letting_go, CAP);
+    tcase_add_loop_test(bits, same_bits_as_plans, 2, 6);
+    tcase_add_loop_test(letting_go, late_writer, 0, 3);
+    if (!UNDER_TSAN) { /* it sees no race between processes, and is slow */
+        suite_add_tcase(suite, bits);
+        suite_add_tcase(suite, letting_go);
+    }
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
