@@ -277,6 +277,36 @@ HOOP_API enum hoop_status hoop_reduce_scatter(const void *send, void *recv, size
 HOOP_API enum hoop_status hoop_all_to_all(const void *send, void *recv, size_t count, enum hoop_type type,
                                           struct hoop_comm *comm, hoop_stream *stream);
 
+/* All-gather with a count of its own for each rank: every rank receives everybody's vector, each where it wants it.
+ *
+ * send         count elements.
+ * count        must be counts[rank].
+ * recv         rank i's vector, counts[i] elements, goes to element displacements[i] and on. These blocks may not overlap each
+ *              other; what lies between them is not touched.
+ *              In place: send == recv + displacements[rank] elements, on each rank as it likes.
+ * counts, displacements   size entries each, read before the call returns. displacements NULL: one after the other in rank order.
+ * Equal on all ranks: counts, type.
+ * Blocking, threads, memory, errors: as hoop_all_reduce; blocks that overlap are HOOP_ERR_ARG. */
+HOOP_API enum hoop_status hoop_all_gatherv(const void *send, size_t count, void *recv, const size_t *counts,
+                                           const size_t *displacements, enum hoop_type type, struct hoop_comm *comm,
+                                           hoop_stream *stream);
+
+/* All-to-all with counts of its own for each pair of ranks.
+ *
+ * send         send_counts[i] elements from element send_displacements[i] on go to rank i.
+ * recv         recv_counts[i] elements from rank i go to element recv_displacements[i] and on. These blocks may not overlap each
+ *              other; what lies between them is not touched.
+ *              In place: recv == send with the same counts and displacements, on all ranks that have elements at all.
+ * counts, displacements   size entries each, read before the call returns. Displacements NULL: one after the other in rank order.
+ * Equal on all ranks: type, in place or not; and send_counts[j] on rank i must be recv_counts[i] on rank j. The ranks tell each
+ * other their counts before data moves (which messages count as a call of its own); a pair that differs is HOOP_ERR_MISMATCH on
+ * every rank, and hoop_last_error names it.
+ * Blocking, threads, memory, errors: as hoop_all_reduce; blocks that overlap are HOOP_ERR_ARG. */
+HOOP_API enum hoop_status hoop_all_to_allv(const void *send, const size_t *send_counts,
+                                           const size_t *send_displacements, void *recv, const size_t *recv_counts,
+                                           const size_t *recv_displacements, enum hoop_type type,
+                                           struct hoop_comm *comm, hoop_stream *stream);
+
 /* Gather: as all-gather, but only rank root receives the ranks' vectors.
  *
  * send         count elements.
@@ -332,6 +362,15 @@ HOOP_API enum hoop_status hoop_gather_init(const void *send, void *recv, size_t 
 HOOP_API enum hoop_status hoop_scatter_init(const void *send, void *recv, size_t count, enum hoop_type type, int root,
                                             struct hoop_comm *comm, hoop_stream *stream, struct hoop_handle **handle);
 HOOP_API enum hoop_status hoop_barrier_init(struct hoop_comm *comm, hoop_stream *stream, struct hoop_handle **handle);
+HOOP_API enum hoop_status hoop_all_gatherv_init(const void *send, size_t count, void *recv, const size_t *counts,
+                                                const size_t *displacements, enum hoop_type type,
+                                                struct hoop_comm *comm, hoop_stream *stream,
+                                                struct hoop_handle **handle);
+HOOP_API enum hoop_status hoop_all_to_allv_init(const void *send, const size_t *send_counts,
+                                                const size_t *send_displacements, void *recv, const size_t *recv_counts,
+                                                const size_t *recv_displacements, enum hoop_type type,
+                                                struct hoop_comm *comm, hoop_stream *stream,
+                                                struct hoop_handle **handle);
 
 /* Start the call of a handle: run it, or give it to the handle's stream, or note it in the thread's group, just as the ordinary
  * call would be. A handle may be started again before earlier starts on its stream have ended; they run in order.

@@ -62,7 +62,12 @@ static void start_rank(struct rank *all, const struct hoop_case *c, const struct
     struct rank *r = &all[rank];
     const bool rooted = case_rooted(c);
     const bool in_place = c->in_place && (!rooted || rank == c->root);
-    const struct hoop_problem problem = {c->coll, c->ranks, rank, c->root, in_place, how->channels};
+    const struct hoop_problem problem = {.coll = c->coll,
+                                         .ranks = c->ranks,
+                                         .rank = rank,
+                                         .root = c->root,
+                                         .in_place = in_place,
+                                         .channels = how->channels};
     const size_t in_bytes = case_in_bytes(c), out_bytes = case_out_bytes(c),
                  larger = in_bytes > out_bytes ? in_bytes : out_bytes;
 

@@ -114,6 +114,9 @@ struct hoop_problem {
                         (not those of an algorithm with any_root); elsewhere 0 */
     bool in_place; /* OUT is IN (where one of them is the rank's block: that block of the other; rooted: so on the root,
                         and the other ranks' plans do not depend on it) */
+    bool
+        uneven; /* all_to_all: the blocks differ in size, and only the two ranks concerned know it, so each block must go whole
+                        and straight from one to the other. Only `applicable` looks at it */
     int channels; /* copies of the program side by side, each on its own part of every chunk; 1 … HOOP_MAX_CHANNELS */
 };
 

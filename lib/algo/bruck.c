@@ -16,7 +16,7 @@
 
 static bool applicable(const struct hoop_problem *p)
 {
-    return p->ranks > 1 && (p->coll == HOOP_ALL_GATHER || p->coll == HOOP_ALL_TO_ALL);
+    return p->ranks > 1 && (p->coll == HOOP_ALL_GATHER || (p->coll == HOOP_ALL_TO_ALL && !p->uneven));
 }
 
 static struct hoop_cost cost(const struct hoop_problem *p)

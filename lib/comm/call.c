@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "comm/comm.h"
+#include "comm/uneven.h"
 #include "dtype/dtype.h"
 #include "exec/stream.h"
 #include "health/verdict.h"
@@ -21,7 +21,22 @@ static size_t element_of(const struct hoop_comm_call *call)
 /* Elements of the collective's whole vector. */
 static size_t vector_of(const struct hoop_comm_call *call)
 {
-    return hoop_coll_shape(call->coll)->blocks ? call->count * (size_t)call->comm->ranks : call->count;
+    return hoop_coll_shape(call->coll)->blocks && call->blocks == NULL ? call->count * (size_t)call->comm->ranks
+                                                                       : call->count;
+}
+
+/* The same as far as the choice of the algorithm goes, equal on all ranks: blocks of different sizes count as if all were as large
+ * as the largest. */
+static size_t judged(const struct hoop_comm_call *call)
+{
+    size_t elements;
+
+    if (call->blocks == NULL)
+        return vector_of(call) * element_of(call);
+    if (__builtin_mul_overflow(call->blocks->largest, (size_t)call->comm->ranks, &elements) ||
+        elements > SIZE_MAX / element_of(call))
+        return SIZE_MAX;
+    return elements * element_of(call);
 }
 
 /* ---- publication ---- */
@@ -32,26 +47,45 @@ static uint64_t mix(uint64_t hash, uint64_t value)
     return hash ^ hash >> 29;
 }
 
+/* The number under which a call is known to the peers. */
+static unsigned shown_coll(const struct hoop_comm_call *call)
+{
+    if (call->closing)
+        return HOOP_SHOWN_FINALIZE;
+    if (call->blocks == NULL)
+        return call->coll;
+    return call->coll == HOOP_ALL_GATHER ? HOOP_SHOWN_ALL_GATHERV : HOOP_SHOWN_ALL_TO_ALLV;
+}
+
+/* Its count: of an all_to_allv, where each rank has its own, the largest block as far as it is agreed. */
+static size_t shown_count(const struct hoop_comm_call *call)
+{
+    return call->blocks && call->coll == HOOP_ALL_TO_ALL ? call->blocks->largest : call->count;
+}
+
 /* Tell the peers what we call, before any data. Returns the fingerprint, which is also on every frame. It covers all calls
  * so far: two ranks that made different calls which neither could notice (each the root of its own broadcast) notice it
  * at their next call. */
 static uint64_t publish(const struct hoop_comm_call *call, uint64_t sequence)
 {
-    const unsigned coll = call->closing ? HOOP_COLLS : call->coll;
+    const unsigned coll = shown_coll(call);
+    const size_t count = shown_count(call);
+    const bool in_place = call->in_place && call->blocks == NULL; /* else agreed otherwise, or nobody's business */
+    const int root = call->blocks ? (int)(call->blocks->hash >> 33) : call->root;
     const uint64_t kind = (uint64_t)coll | (uint64_t)call->type << 8 | (uint64_t)call->op << 16 |
-                          (uint64_t)call->in_place << 24 | (uint64_t)(uint32_t)call->root << 32;
-    const uint64_t fingerprint = mix(mix(call->comm->fingerprint, kind), call->count) | 1;
+                          (uint64_t)in_place << 24 | (uint64_t)(uint32_t)root << 32;
+    const uint64_t fingerprint = mix(mix(call->comm->fingerprint, kind), count) | 1;
     struct hoop_card *card = hoop_board_card(call->comm->board, call->comm->rank);
     struct hoop_call *record = &card->call[sequence % HOOP_CALL_RECORDS];
 
     call->comm->fingerprint = fingerprint;
     record->sequence = sequence;
-    record->count = call->count;
-    record->root = call->root;
+    record->count = count;
+    record->root = root;
     record->coll = (uint8_t)coll;
     record->type = (uint8_t)call->type;
     record->op = (uint8_t)call->op;
-    record->in_place = call->in_place;
+    record->in_place = in_place;
     __atomic_store_n(&record->fingerprint, fingerprint, __ATOMIC_RELAXED);
     atomic_store_explicit(&card->started, sequence, memory_order_release);
     return fingerprint;
@@ -150,13 +184,16 @@ static enum hoop_status run_plan(const struct hoop_comm_call *call, const struct
                                          .root = rooted ? call->root : 0,
                                          .in_place = rooted ? on_root_in_place(call) : call->in_place,
                                          .channels = comm->channels};
+    const struct hoop_comm_blocks *blocks = call->blocks;
+    const size_t element = element_of(call), frame = comm->choice.frame;
     const struct hoop_plan *plan = NULL;
     struct hoop_binding binding;
     size_t offset;
 
     enum hoop_status status = hoop_plan_cache_get(&comm->plans, algo, &problem, &plan);
     if (status == HOOP_OK)
-        status = hoop_bind(&binding, plan, call->count, element_of(call), comm->choice.frame, 1);
+        status = blocks ? hoop_bind_blocks(&binding, plan, blocks->in, blocks->out, blocks->largest, element, frame, 1)
+                        : hoop_bind(&binding, plan, call->count, element, frame, 1);
     if (status == HOOP_OK)
         status = hoop_scratch_grow(comm, &comm->tmp, binding.tmp_bytes);
     if (status == HOOP_OK)
@@ -246,6 +283,10 @@ static void run_alone(const struct hoop_comm_call *call)
 {
     if (call->op == HOOP_LAND || call->op == HOOP_LOR || call->op == HOOP_LXOR)
         hoop_kernel_reduce_many(call->out, &call->in, 1, call->count, call->type, call->op);
+    else if (call->blocks)
+        hoop_kernel_copy((unsigned char *)call->out + call->blocks->out[0].first * element_of(call),
+                         (const unsigned char *)call->in + call->blocks->in[0].first * element_of(call),
+                         call->blocks->out[0].count * element_of(call));
     else if (call->in != call->out && call->coll != HOOP_BARRIER)
         hoop_kernel_copy(call->out, call->in, call->count * element_of(call));
 }
@@ -278,15 +319,19 @@ static enum hoop_status run_flat(const struct hoop_comm_call *call, size_t vecto
 static enum hoop_status run_together(const struct hoop_comm_call *call, uint64_t tag, struct hoop_record *record)
 {
     struct hoop_comm *comm = call->comm;
-    const struct hoop_problem problem = {
-        .coll = call->coll, .ranks = comm->ranks, .in_place = call->in_place, .channels = 1};
-    const size_t vector = vector_of(call) * element_of(call);
+    const struct hoop_problem problem = {.coll = call->coll,
+                                         .ranks = comm->ranks,
+                                         .in_place = call->in_place,
+                                         .channels = 1,
+                                         .uneven = call->blocks && call->coll == HOOP_ALL_TO_ALL};
+    const size_t vector = judged(call);
     const struct hoop_algo *algo = hoop_comm_select(comm, &problem, vector);
 
     record->plan = algo->name;
     hoop_wait_begin(&comm->wait, comm->sequence);
-    if (vector >= comm->flat.lend_least ||
-        (algo == comm->choice.flat && hoop_choice_published(&problem, vector) <= comm->choice.flat_max)) {
+    if (call->blocks == NULL &&
+        (vector >= comm->flat.lend_least ||
+         (algo == comm->choice.flat && hoop_choice_published(&problem, vector) <= comm->choice.flat_max))) {
         const enum hoop_status status = run_flat(call, vector, tag);
         if (status != HOOP_AGAIN)
             return status;
@@ -299,7 +344,7 @@ static enum hoop_status run_together(const struct hoop_comm_call *call, uint64_t
     hoop_flat_ring_all(comm->board); /* ranks that run ahead may wait for us to have started */
     const uint64_t begin = hoop_now();
     const enum hoop_status status = needs_wide(call) ? run_wide(call, algo, tag) : run_and_divide(call, algo, tag);
-    if (status == HOOP_OK)
+    if (status == HOOP_OK && call->blocks == NULL)
         hoop_comm_time(comm, call->coll, vector, algo, hoop_now() - begin);
     return status;
 }
@@ -321,16 +366,11 @@ enum hoop_status hoop_comm_conclude(struct hoop_comm *comm, enum hoop_status sta
     return hoop_comm_condemned(comm);
 }
 
-static enum hoop_status run(const struct hoop_comm_call *call)
+enum hoop_status hoop_comm_run_part(const struct hoop_comm_call *call)
 {
     struct hoop_comm *comm = call->comm;
-    enum hoop_status status = hoop_comm_usable(comm, "collective");
-
-    if (status != HOOP_OK)
-        return status;
-    if ((int)call->coll > HOOP_COLLS)
-        return hoop_point_run(comm, call, 1);
-    const uint64_t tag = publish(call, ++comm->sequence);
+    enum hoop_status status = HOOP_OK;
+    const uint64_t tag = publish(call->shown ? call->shown : call, ++comm->sequence);
     struct hoop_record *record = hoop_record_begin(comm->recorder);
     *record = (struct hoop_record){.status = HOOP_AGAIN,
                                    .sequence = comm->sequence,
@@ -345,6 +385,29 @@ static enum hoop_status run(const struct hoop_comm_call *call)
     else
         status = run_together(call, tag, record);
     record->status = status;
+    return status;
+}
+
+/* An all_to_allv: first the counts, then the data. */
+static enum hoop_status run_agreed(const struct hoop_comm_call *call)
+{
+    struct hoop_comm_call agreed = *call;
+    const enum hoop_status status = hoop_uneven_agree(&agreed);
+
+    return status == HOOP_OK ? hoop_comm_run_part(&agreed) : status;
+}
+
+static enum hoop_status run(const struct hoop_comm_call *call)
+{
+    struct hoop_comm *comm = call->comm;
+    enum hoop_status status = hoop_comm_usable(comm, "collective");
+
+    if (status != HOOP_OK)
+        return status;
+    if ((int)call->coll > HOOP_COLLS)
+        return hoop_point_run(comm, call, 1);
+    status =
+        call->blocks && call->coll == HOOP_ALL_TO_ALL && comm->ranks > 1 ? run_agreed(call) : hoop_comm_run_part(call);
     if (status != HOOP_OK)
         return hoop_comm_conclude(comm, status);
     comm->stats.calls += !call->closing;
@@ -384,6 +447,7 @@ static enum hoop_status take_turn(void *data)
 
     wait_for_turn(comm, ticket);
     const enum hoop_status status = run(call);
+    hoop_blocks_drop(call->blocks);
     end_turn(comm, ticket);
     return status;
 }
@@ -412,14 +476,30 @@ static enum hoop_status run_batch(const struct hoop_comm_batch *batch)
     return status == HOOP_OK ? hoop_point_run(batch->comm, batch->call, batch->calls) : status;
 }
 
+static void drop_blocks(struct hoop_comm_batch *batch)
+{
+    for (size_t i = 0; i < batch->calls; i++) {
+        hoop_blocks_drop(batch->call[i].blocks);
+        batch->call[i].blocks = NULL;
+    }
+}
+
+void hoop_comm_batch_free(struct hoop_comm_batch *batch)
+{
+    if (batch)
+        drop_blocks(batch);
+    hoop_free(batch);
+}
+
 static enum hoop_status take_turn_of_batch(void *data)
 {
-    const struct hoop_comm_batch *batch = data;
+    struct hoop_comm_batch *batch = data;
     struct hoop_comm *comm = batch->comm;
     const uint64_t ticket = batch->ticket;
 
     wait_for_turn(comm, ticket);
     const enum hoop_status status = run_batch(batch);
+    drop_blocks(batch);
     end_turn(comm, ticket);
     return status;
 }
@@ -429,13 +509,13 @@ enum hoop_status hoop_comm_submit_batch(struct hoop_comm_batch *batch)
     batch->ticket = batch->comm->issued++;
     if (batch->stream == NULL) {
         enum hoop_status status = take_turn_of_batch(batch);
-        hoop_free(batch);
+        hoop_comm_batch_free(batch);
         return status;
     }
     enum hoop_status status = hoop_stream_enqueue(batch->stream, take_turn_of_batch, batch);
     if (status != HOOP_OK) {
         batch->comm->issued--;
-        hoop_free(batch);
+        hoop_comm_batch_free(batch);
     }
     return status;
 }
@@ -464,10 +544,12 @@ enum hoop_status hoop_comm_submit(const struct hoop_comm_call *call, hoop_stream
     if (kept == NULL)
         return HOOP_ERR_MEMORY;
     *kept = ticketed;
+    hoop_blocks_keep(kept->blocks);
     kept->ticket = comm->issued++;
     status = hoop_stream_enqueue(stream, take_turn, kept);
     if (status != HOOP_OK) {
         comm->issued--;
+        hoop_blocks_drop(kept->blocks);
         hoop_free(kept);
     }
     return status;

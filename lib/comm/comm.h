@@ -2,6 +2,7 @@
 /* The communicator: everything that one rank needs to call collectives, and how a call goes through it.
  *
  *     hoop_all_reduce …   collectives.c   checks the arguments, makes a struct hoop_comm_call
+ *     hoop_all_gatherv …  uneven.c        the same with blocks of different sizes
  *     hoop_start          handle.c        the same with a call that was made before
  *     hoop_comm_submit    call.c          runs it now, or gives it to a stream; keeps the order of calls
  *     hoop_comm_run       call.c          publishes the call, chooses (select.c), runs flat or a plan, records the outcome
@@ -42,7 +43,12 @@ struct hoop_comm_call {
     size_t count;
     const void *in;
     void *out;
+    struct hoop_comm_blocks *blocks;    /* uneven.h: blocks of different sizes; NULL: equal ones */
+    const struct hoop_comm_call *shown; /* what the peers are told that this is a part of; NULL: itself */
 };
+
+/* What else is published as a call, after the collectives; the names are in health/verdict.c. */
+enum { HOOP_SHOWN_FINALIZE = HOOP_COLLS, HOOP_SHOWN_ALL_GATHERV, HOOP_SHOWN_ALL_TO_ALLV };
 
 /* Memory that grows to what the largest call needed, in the heap, so that peers can read it. */
 struct hoop_scratch {
@@ -78,7 +84,7 @@ struct hoop_comm {
     struct hoop_exec *exec;
     struct hoop_flat flat;
     struct hoop_wait wait;
-    struct hoop_scratch tmp, wide_in, wide_out;
+    struct hoop_scratch tmp, wide_in, wide_out, counts;
     struct hoop_handle *handles;    /* persistent calls on it */
     uint64_t sequence, fingerprint; /* of the latest call */
 
@@ -124,6 +130,12 @@ enum hoop_status hoop_comm_submit_batch(struct hoop_comm_batch *batch);
 /* Run sends and receives of one communicator, all together. `calls` of `call`; others among them are skipped.
  * Blocking: until all are done.   Errors: those of the public calls; the error is the communicator's then. */
 enum hoop_status hoop_point_run(struct hoop_comm *comm, const struct hoop_comm_call *call, size_t calls);
+
+/* Free a batch that is not given to a stream. */
+void hoop_comm_batch_free(struct hoop_comm_batch *batch);
+
+/* Run one published call: alone, or as a step of another that has the turn. Errors: those of the public calls, not concluded yet. */
+enum hoop_status hoop_comm_run_part(const struct hoop_comm_call *call);
 
 /* Make a failure known to all ranks and give up the links. Returns the status that stands. */
 enum hoop_status hoop_comm_conclude(struct hoop_comm *comm, enum hoop_status status);

@@ -5,7 +5,7 @@
  * runs on a helper stream of its own communicator, so that one thread can be many ranks.
  */
 #include "base/alloc.h"
-#include "comm/comm.h"
+#include "comm/uneven.h"
 #include "exec/stream.h"
 
 struct note {
@@ -34,6 +34,7 @@ enum hoop_status hoop_group_note(const struct hoop_comm_call *call, hoop_stream 
     if (note == NULL)
         return HOOP_ERR_MEMORY;
     note->call = *call;
+    hoop_blocks_keep(call->blocks);
     note->stream = stream;
     if (group.last)
         group.last->next = note;
@@ -47,6 +48,7 @@ static void forget_notes(struct note *note)
 {
     while (note) {
         struct note *next = note->next;
+        hoop_blocks_drop(note->call.blocks);
         hoop_free(note);
         note = next;
     }
@@ -73,6 +75,7 @@ static enum hoop_status make_batch(struct note *first, struct hoop_comm_batch **
         if (note->call.comm == comm) {
             new->call[new->calls++] = note->call;
             note->call.comm = NULL;
+            note->call.blocks = NULL;
         }
     *batch = new;
     return HOOP_OK;
@@ -164,7 +167,7 @@ enum hoop_status hoop_group_end(void)
     if (status == HOOP_OK)
         status = run_batches(&all);
     for (size_t i = 0; i < all.count; i++)
-        hoop_free(all.batch[i]);
+        hoop_comm_batch_free(all.batch[i]);
     hoop_free(all.batch);
     forget_notes(notes);
     return status;

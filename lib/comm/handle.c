@@ -5,7 +5,7 @@
  * What is started is a copy: the handle may be freed at once.
  */
 #include "base/alloc.h"
-#include "comm/comm.h"
+#include "comm/uneven.h"
 
 struct hoop_handle {
     struct hoop_comm_call call; /* comm NULL: it was destroyed */
@@ -18,10 +18,12 @@ enum hoop_status hoop_handle_new(struct hoop_handle **handle, const struct hoop_
     struct hoop_comm *comm = call->comm;
 
     if (handle == NULL)
-        return hoop_fail(HOOP_ERR_ARG, "%s_init: handle is NULL", hoop_coll_name(call->coll));
+        return hoop_fail(HOOP_ERR_ARG, "%s%s_init: handle is NULL", hoop_coll_name(call->coll),
+                         call->blocks ? "v" : "");
     struct hoop_handle *new = hoop_calloc(1, sizeof *new);
     if (new == NULL)
         return HOOP_ERR_MEMORY;
+    hoop_blocks_keep(call->blocks);
     *new = (struct hoop_handle){.call = *call, .stream = stream, .next = comm->handles, .back = &comm->handles};
     if (new->next)
         new->next->back = &new->next;
@@ -44,9 +46,9 @@ enum hoop_status hoop_start(struct hoop_handle *handle)
     if (handle->call.comm == NULL)
         return hoop_fail(
             HOOP_ERR_ARG,
-            "hoop_start: the communicator of this handle of %s was destroyed; free the handle, and make one "
+            "hoop_start: the communicator of this handle of %s%s was destroyed; free the handle, and make one "
             "on a living communicator",
-            hoop_coll_name(handle->call.coll));
+            hoop_coll_name(handle->call.coll), handle->call.blocks ? "v" : "");
     const enum hoop_status status = hoop_comm_usable(handle->call.comm, "hoop_start");
     return status == HOOP_OK ? hoop_comm_submit(&handle->call, handle->stream) : status;
 }
@@ -60,6 +62,7 @@ enum hoop_status hoop_handle_free(struct hoop_handle *handle)
         if (handle->next)
             handle->next->back = handle->back;
     }
+    hoop_blocks_drop(handle->call.blocks);
     hoop_free(handle);
     return HOOP_OK;
 }

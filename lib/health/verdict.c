@@ -9,8 +9,10 @@ enum { KIND_BITS = 4, RANK_BITS = 20, A_AT = KIND_BITS, B_AT = A_AT + RANK_BITS,
 
 /* Names of the collectives; this layer may not look into the plans. Order of enum hoop_coll, then what
  * else is published as a call. */
-static const char *const coll_names[] = {"all_reduce", "reduce",     "broadcast", "all_gather", "reduce_scatter",
-                                         "barrier",    "all_to_all", "gather",    "scatter",    "finalize"};
+static const char *const coll_names[] = {"all_reduce",     "reduce",   "broadcast",   "all_gather",
+                                         "reduce_scatter", "barrier",  "all_to_all",  "gather",
+                                         "scatter",        "finalize", "all_gatherv", "all_to_allv"};
+enum { FINALIZE_AT = 9, ALL_GATHERV_AT, ALL_TO_ALLV_AT };
 
 struct hoop_verdict hoop_verdict_pass(struct hoop_board *board, struct hoop_verdict verdict)
 {
@@ -67,12 +69,16 @@ void hoop_call_text(const struct hoop_call *call, char *text, size_t size)
 {
     const char *coll = call->coll < sizeof coll_names / sizeof *coll_names ? coll_names[call->coll] : "unknown call";
     char root[24] = "";
-    const bool rooted = call->root >= 0, reduces = call->op < HOOP_OPS;
+    const bool reduces = call->op < HOOP_OPS;
 
-    if (rooted)
+    if (call->coll == ALL_GATHERV_AT) /* the counts are too many to show: equal ones have equal hashes */
+        snprintf(root, sizeof root, ", counts #%08x", (unsigned)call->root);
+    else if (call->root >= 0 && call->coll < FINALIZE_AT)
         snprintf(root, sizeof root, ", root %d", call->root);
     if (call->type >= HOOP_TYPES)
         snprintf(text, size, "%s", coll);
+    else if (call->coll == ALL_TO_ALLV_AT) /* each rank has counts of its own */
+        snprintf(text, size, "%s of %s", coll, hoop_type_name((enum hoop_type)call->type));
     else
         snprintf(text, size, "%s of %" PRIu64 " %s%s%s%s%s", coll, call->count,
                  hoop_type_name((enum hoop_type)call->type), reduces ? ", " : "",

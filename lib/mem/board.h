@@ -42,7 +42,7 @@ struct hoop_call {
     uint64_t sequence;    /* 1, 2, 3, … per communicator */
     uint64_t fingerprint; /* hash of all below and of all calls before */
     uint64_t count;
-    int32_t root;
+    int32_t root; /* -1: none; of all_gatherv a hash of the counts */
     uint8_t coll, type, op, in_place;
 };
 

@@ -38,18 +38,13 @@ static void cut(struct hoop_binding *binding, size_t frame, size_t slices)
     binding->piece = divide_up(largest, binding->slices);
 }
 
-enum hoop_status hoop_bind(struct hoop_binding *binding, const struct hoop_plan *plan, size_t count, size_t element,
-                           size_t frame, size_t slices)
+/* All but the places of the blocks. */
+static enum hoop_status bind_shape(struct hoop_binding *binding, const struct hoop_plan *plan, size_t count,
+                                   size_t element, size_t frame, size_t slices)
 {
-    const enum hoop_coll coll = plan->problem.coll;
-    const struct hoop_coll_shape *shape = hoop_coll_shape(coll);
+    const struct hoop_coll_shape *shape = hoop_coll_shape(plan->problem.coll);
     const uint32_t ranks = shape->blocks ? (uint32_t)plan->problem.ranks : 1;
 
-    if (coll == HOOP_BARRIER)
-        count = 0;
-    const enum hoop_status status = check_size(plan, ranks, count, element, frame);
-    if (status != HOOP_OK)
-        return status;
     *binding = (struct hoop_binding){
         .count = count,
         .element = element,
@@ -58,7 +53,7 @@ enum hoop_status hoop_bind(struct hoop_binding *binding, const struct hoop_plan 
         .tmp_first = plan->tmp_first,
         .in_is_block = shape->in == HOOP_OWN_BLOCK,
         .out_is_block = shape->out == HOOP_OWN_BLOCK,
-        .empty_frames = coll == HOOP_BARRIER,
+        .empty_frames = plan->problem.coll == HOOP_BARRIER,
     };
     binding->quotient = count / binding->chunks_per_block;
     binding->remainder = count % binding->chunks_per_block;
@@ -73,4 +68,97 @@ enum hoop_status hoop_bind(struct hoop_binding *binding, const struct hoop_plan 
         return hoop_fail(HOOP_ERR_MEMORY, "%u temporary chunks of %zu bytes have no room", plan->tmp - plan->tmp_first,
                          binding->tmp_stride);
     return HOOP_OK;
+}
+
+enum hoop_status hoop_bind(struct hoop_binding *binding, const struct hoop_plan *plan, size_t count, size_t element,
+                           size_t frame, size_t slices)
+{
+    const enum hoop_coll coll = plan->problem.coll;
+
+    if (coll == HOOP_BARRIER)
+        count = 0;
+    const enum hoop_status status =
+        check_size(plan, hoop_coll_shape(coll)->blocks ? (size_t)plan->problem.ranks : 1, count, element, frame);
+    return status == HOOP_OK ? bind_shape(binding, plan, count, element, frame, slices) : status;
+}
+
+/* ---- blocks of different sizes ---- */
+
+/* Does a step of an all_to_all move a block between this rank and the one that it is for? */
+static bool moves_straight(const struct hoop_plan *plan, const struct hoop_step *step)
+{
+    const uint32_t each = plan->grid / (uint32_t)plan->problem.ranks, own = (uint32_t)plan->problem.rank;
+
+    switch ((enum hoop_step_kind)step->kind) {
+    case HOOP_STEP_SEND:
+        return step->from_buffer == HOOP_IN && step->from / each == (uint32_t)step->peer;
+    case HOOP_STEP_RECV:
+        return step->to_buffer == HOOP_OUT && step->to / each == (uint32_t)step->peer;
+    case HOOP_STEP_COPY:
+        return step->to_buffer == HOOP_OUT && step->from_buffer == HOOP_IN && step->to == step->from &&
+               step->to / each == own;
+    default:
+        return step->kind == HOOP_STEP_AFTER;
+    }
+}
+
+static enum hoop_status check_plan(const struct hoop_plan *plan)
+{
+    const enum hoop_coll coll = plan->problem.coll;
+    bool good = coll == HOOP_ALL_GATHER || coll == HOOP_ALL_TO_ALL;
+
+    for (uint32_t l = 0; coll == HOOP_ALL_TO_ALL && l < plan->lanes; l++)
+        for (uint32_t s = 0; s < plan->lane[l].steps; s++)
+            good &= moves_straight(plan, &plan->lane[l].step[s]);
+    return good ? HOOP_OK
+                : hoop_fail(HOOP_ERR_UNSUPPORTED, "%s by %s cannot have blocks of different sizes",
+                            hoop_coll_name(coll), plan->algo->name);
+}
+
+static enum hoop_status check_blocks(const struct hoop_extent *extent, int ranks, size_t largest, size_t element)
+{
+    size_t end;
+
+    for (int rank = 0; rank < ranks; rank++) {
+        if (extent[rank].count > largest)
+            return hoop_fail(HOOP_ERR_ARG, "block %d of %zu elements is larger than the largest, %zu", rank,
+                             extent[rank].count, largest);
+        if (__builtin_add_overflow(extent[rank].first, extent[rank].count, &end) ||
+            __builtin_mul_overflow(end, element, &end))
+            return hoop_fail(HOOP_ERR_ARG, "block %d of %zu elements of %zu bytes ends beyond what a size_t counts",
+                             rank, extent[rank].count, element);
+    }
+    return HOOP_OK;
+}
+
+enum hoop_status hoop_bind_blocks(struct hoop_binding *binding, const struct hoop_plan *plan,
+                                  const struct hoop_extent *in, const struct hoop_extent *out, size_t largest,
+                                  size_t element, size_t frame, size_t slices)
+{
+    enum hoop_status status = check_plan(plan);
+
+    if (status == HOOP_OK)
+        status = check_size(plan, 1, largest, element, frame);
+    if (status == HOOP_OK)
+        status = check_blocks(in, plan->problem.ranks, largest, element);
+    if (status == HOOP_OK)
+        status = check_blocks(out, plan->problem.ranks, largest, element);
+    if (status == HOOP_OK)
+        status = bind_shape(binding, plan, largest, element, frame, slices);
+    if (status != HOOP_OK)
+        return status;
+    binding->in_blocks = in;
+    binding->out_blocks = out;
+    return HOOP_OK;
+}
+
+struct hoop_extent hoop_bind_extent_of_block(const struct hoop_binding *binding, enum hoop_buffer buffer,
+                                             uint32_t block, uint32_t i, size_t slice)
+{
+    const struct hoop_extent whole = (buffer == HOOP_IN ? binding->in_blocks : binding->out_blocks)[block];
+    const struct hoop_extent chunk = hoop_part(whole.count, binding->chunks_per_block, i);
+    struct hoop_extent piece = hoop_part(chunk.count, binding->slices, slice);
+
+    piece.first = buffer == HOOP_TMP ? 0 : piece.first + chunk.first + whole.first;
+    return piece;
 }

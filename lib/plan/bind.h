@@ -2,7 +2,8 @@
 /* The binder: from symbolic chunks to elements.
  *
  * A plan names chunks; a call brings a count. The binder cuts the vector (where there are blocks: each rank's
- * block) into the grid's chunks and each chunk into slices, so that every piece fits one frame of a link. All cuts
+ * block) into the grid's chunks and each chunk into slices, so that every piece fits one frame of a link. Blocks may also lie
+ * anywhere and have counts of their own (hoop_bind_blocks); then each is cut by itself, into slices as the largest needs. All cuts
  * follow one rule: part i of p over N elements begins at i * (N div p) + min(i, N mod p). Nothing here can overflow
  * once hoop_bind has accepted the sizes.
  */
@@ -32,7 +33,8 @@ struct hoop_binding {
     uint32_t grid, tmp_first;
     uint32_t chunks_per_block;      /* of one rank's block where there are blocks; else the grid */
     bool in_is_block, out_is_block; /* the buffer holds this rank's block only: its elements are numbered within it */
-    bool empty_frames;              /* barrier: pieces of 0 elements are sent all the same */
+    const struct hoop_extent *in_blocks, *out_blocks; /* one a rank, if they have counts of their own; else NULL */
+    bool empty_frames;                                /* barrier: pieces of 0 elements are sent all the same */
 };
 
 /* Bind a plan to a call.
@@ -46,6 +48,23 @@ struct hoop_binding {
  * larger than SIZE_MAX bytes). */
 enum hoop_status hoop_bind(struct hoop_binding *binding, const struct hoop_plan *plan, size_t count, size_t element,
                            size_t frame, size_t slices);
+
+/* The same for blocks of different sizes.
+ *
+ * in, out   where each rank's block lies in the buffer, in elements: both lists have an entry for every rank and must outlive
+ *           the binding. Where the buffer holds only this rank's block, an entry's first is where that begins.
+ *           all_gather: both give every rank's count. all_to_all: the counts that this rank sends and receives.
+ * largest   elements of the largest block of any rank; equal on all ranks, as element, frame and slices.
+ * Errors: as hoop_bind; HOOP_ERR_ARG if a block ends beyond SIZE_MAX bytes or is larger than `largest`; HOOP_ERR_UNSUPPORTED if
+ * the plan is not of an all_gather, nor of an all_to_all that moves every block whole and straight to whom it is for (others would
+ * not know its size). */
+enum hoop_status hoop_bind_blocks(struct hoop_binding *binding, const struct hoop_plan *plan,
+                                  const struct hoop_extent *in, const struct hoop_extent *out, size_t largest,
+                                  size_t element, size_t frame, size_t slices);
+
+/* Slice of part i of a block that has its own count. */
+struct hoop_extent hoop_bind_extent_of_block(const struct hoop_binding *binding, enum hoop_buffer buffer,
+                                             uint32_t block, uint32_t i, size_t slice);
 
 /* Part i of p over total elements. */
 static inline struct hoop_extent hoop_part(size_t total, size_t parts, size_t i)
@@ -68,6 +87,8 @@ static inline struct hoop_extent hoop_bind_extent(const struct hoop_binding *bin
     struct hoop_extent extent = {0, binding->quotient + longer};
     size_t first = 0;
 
+    if (binding->out_blocks)
+        return hoop_bind_extent_of_block(binding, buffer, block, i, slice);
     if (buffer != HOOP_TMP) {
         first = i * binding->quotient + (longer ? i : binding->remainder);
         if (!(buffer == HOOP_IN ? binding->in_is_block : binding->out_is_block))

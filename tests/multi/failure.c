@@ -314,39 +314,39 @@ static int call_odd(struct harness_rank *self)
 }
 
 static const struct pair pairs[] = {
-#define USUAL HOOP_ALL_REDUCE, HOOP_F32, HOOP_SUM, 0, 0
-    {{USUAL, 4, false}, {USUAL, 5, false}, "all_reduce of 5 float"},
-    {{USUAL, 4, false}, {USUAL, 100000, false}, "all_reduce of 100000 float"},
-    {{USUAL, 100000, false}, {USUAL, 100001, false}, "all_reduce of 100001 float"},
-    {{USUAL, 100000, false}, {USUAL, 0, false}, "all_reduce of 0 float"},
-    {{USUAL, 0, false}, {USUAL, 1, false}, "all_reduce of 1 float"},
-    {{USUAL, 4, false}, {HOOP_ALL_REDUCE, HOOP_I32, HOOP_SUM, 0, 0, 4, false}, "int32"},
-    {{USUAL, 50000, false}, {HOOP_ALL_REDUCE, HOOP_I32, HOOP_SUM, 0, 0, 50000, false}, "int32"},
-    {{USUAL, 4, false}, {HOOP_ALL_REDUCE, HOOP_F32, HOOP_MAX, 0, 0, 4, false}, "max"},
-    {{USUAL, 50000, false}, {HOOP_ALL_REDUCE, HOOP_F32, HOOP_MAX, 0, 0, 50000, false}, "max"},
-    {{USUAL, 4, false}, {USUAL, 4, true}, "in place"},
-    {{USUAL, 50000, true}, {USUAL, 50000, false}, "in place"},
-    {{USUAL, 4, false}, {HOOP_BROADCAST, HOOP_F32, HOOP_SUM, 0, 0, 4, false}, "broadcast of 4 float, root 0"},
-    {{USUAL, 50000, false}, {HOOP_ALL_GATHER, HOOP_F32, HOOP_SUM, 0, 0, 50000, false}, "all_gather of 50000"},
-    {{USUAL, 4, false}, {HOOP_BARRIER, HOOP_F32, HOOP_SUM, 0, 0, 0, false}, "barrier"},
-    {{HOOP_BARRIER, HOOP_F32, HOOP_SUM, 0, 0, 0, false},
-     {HOOP_REDUCE_SCATTER, HOOP_F32, HOOP_SUM, 0, 0, 9, false},
+#define USUAL   HOOP_ALL_REDUCE, HOOP_F32, HOOP_SUM, 0, 0
+#define SPREAD  HOOP_BROADCAST, HOOP_F32, HOOP_SUM, 0
+#define COMBINE HOOP_REDUCE, HOOP_F32, HOOP_SUM, 0
+    {{USUAL, 4, false, 0}, {USUAL, 5, false, 0}, "all_reduce of 5 float"},
+    {{USUAL, 4, false, 0}, {USUAL, 100000, false, 0}, "all_reduce of 100000 float"},
+    {{USUAL, 100000, false, 0}, {USUAL, 100001, false, 0}, "all_reduce of 100001 float"},
+    {{USUAL, 100000, false, 0}, {USUAL, 0, false, 0}, "all_reduce of 0 float"},
+    {{USUAL, 0, false, 0}, {USUAL, 1, false, 0}, "all_reduce of 1 float"},
+    {{USUAL, 4, false, 0}, {HOOP_ALL_REDUCE, HOOP_I32, HOOP_SUM, 0, 0, 4, false, 0}, "int32"},
+    {{USUAL, 50000, false, 0}, {HOOP_ALL_REDUCE, HOOP_I32, HOOP_SUM, 0, 0, 50000, false, 0}, "int32"},
+    {{USUAL, 4, false, 0}, {HOOP_ALL_REDUCE, HOOP_F32, HOOP_MAX, 0, 0, 4, false, 0}, "max"},
+    {{USUAL, 50000, false, 0}, {HOOP_ALL_REDUCE, HOOP_F32, HOOP_MAX, 0, 0, 50000, false, 0}, "max"},
+    {{USUAL, 4, false, 0}, {USUAL, 4, true, 0}, "in place"},
+    {{USUAL, 50000, true, 0}, {USUAL, 50000, false, 0}, "in place"},
+    {{USUAL, 4, false, 0}, {SPREAD, 0, 4, false, 0}, "broadcast of 4 float, root 0"},
+    {{USUAL, 50000, false, 0}, {HOOP_ALL_GATHER, HOOP_F32, HOOP_SUM, 0, 0, 50000, false, 0}, "all_gather of 50000"},
+    {{USUAL, 4, false, 0}, {HOOP_BARRIER, HOOP_F32, HOOP_SUM, 0, 0, 0, false, 0}, "barrier"},
+    {{HOOP_BARRIER, HOOP_F32, HOOP_SUM, 0, 0, 0, false, 0},
+     {HOOP_REDUCE_SCATTER, HOOP_F32, HOOP_SUM, 0, 0, 9, false, 0},
      "reduce_scatter of 9"},
-    {{HOOP_BROADCAST, HOOP_F32, HOOP_SUM, 0, 0, 4, false},
-     {HOOP_BROADCAST, HOOP_F32, HOOP_SUM, 0, 1, 4, false},
-     "root 1"},
-    {{HOOP_BROADCAST, HOOP_F32, HOOP_SUM, 0, 0, 90000, false},
-     {HOOP_BROADCAST, HOOP_F32, HOOP_SUM, 0, 2, 90000, false},
-     "root 2"},
-    {{HOOP_REDUCE, HOOP_F32, HOOP_SUM, 0, 0, 4, false}, {HOOP_REDUCE, HOOP_F32, HOOP_SUM, 0, 1, 4, false}, "root 1"},
-    {{HOOP_REDUCE, HOOP_F32, HOOP_SUM, 0, 2, 70000, false},
-     {HOOP_REDUCE, HOOP_F32, HOOP_SUM, 0, 2, 4, false},
-     "reduce of 4"},
-    {{HOOP_ALL_TO_ALL, HOOP_F32, HOOP_SUM, 0, 0, 4, false},
-     {HOOP_GATHER, HOOP_F32, HOOP_SUM, 0, 1, 4, false},
+    {{SPREAD, 0, 4, false, 0}, {SPREAD, 1, 4, false, 0}, "root 1"},
+    {{SPREAD, 0, 90000, false, 0}, {SPREAD, 2, 90000, false, 0}, "root 2"},
+    {{COMBINE, 0, 4, false, 0}, {COMBINE, 1, 4, false, 0}, "root 1"},
+    {{COMBINE, 2, 70000, false, 0}, {COMBINE, 2, 4, false, 0}, "reduce of 4"},
+    {{HOOP_ALL_TO_ALL, HOOP_F32, HOOP_SUM, 0, 0, 4, false, 0},
+     {HOOP_GATHER, HOOP_F32, HOOP_SUM, 0, 1, 4, false, 0},
      "gather of 4 float, root 1"},
-    {{HOOP_SCATTER, HOOP_F32, HOOP_SUM, 0, 0, 4, false}, {HOOP_SCATTER, HOOP_F32, HOOP_SUM, 0, 1, 4, false}, "root 1"},
+    {{HOOP_SCATTER, HOOP_F32, HOOP_SUM, 0, 0, 4, false, 0},
+     {HOOP_SCATTER, HOOP_F32, HOOP_SUM, 0, 1, 4, false, 0},
+     "root 1"},
 #undef USUAL
+#undef SPREAD
+#undef COMBINE
 };
 
 START_TEST(different_calls)

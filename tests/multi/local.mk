@@ -3,8 +3,8 @@ include $(srcdir)/tests/multi/hooprun.mk
 EXTRA_DIST += tests/harness.h tests/cases.h tests/simulated.h
 
 if HAVE_CHECK
-check_PROGRAMS += tests/multi/collectives tests/multi/failure tests/multi/handles tests/multi/huge tests/multi/numerics tests/multi/point tests/multi/split
-TESTS += tests/multi/collectives tests/multi/failure tests/multi/handles tests/multi/huge tests/multi/numerics tests/multi/point tests/multi/split
+check_PROGRAMS += tests/multi/collectives tests/multi/failure tests/multi/handles tests/multi/huge tests/multi/numerics tests/multi/point tests/multi/split tests/multi/uneven
+TESTS += tests/multi/collectives tests/multi/failure tests/multi/handles tests/multi/huge tests/multi/numerics tests/multi/point tests/multi/split tests/multi/uneven
 tests_multi_collectives_SOURCES = tests/multi/collectives.c tests/cases.c tests/harness.c
 tests_multi_collectives_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_collectives_LDADD = $(TEST_LIBS)
@@ -23,6 +23,9 @@ tests_multi_point_LDADD = $(TEST_LIBS)
 tests_multi_split_SOURCES = tests/multi/split.c tests/harness.c
 tests_multi_split_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_split_LDADD = $(TEST_LIBS)
+tests_multi_uneven_SOURCES = tests/multi/uneven.c tests/harness.c
+tests_multi_uneven_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_multi_uneven_LDADD = $(TEST_LIBS)
 tests_multi_numerics_SOURCES = tests/multi/numerics.c tests/harness.c
 tests_multi_numerics_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_numerics_LDADD = $(TEST_LIBS)

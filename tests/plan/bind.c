@@ -199,6 +199,161 @@ START_TEST(refused)
 }
 END_TEST
 
+/* ---- blocks of different sizes ---- */
+
+static uint64_t draw(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return *state >> 33;
+}
+
+static const struct {
+    const char *algo;
+    enum hoop_coll coll;
+    int ranks, channels;
+} uneven[] = {
+    {"flat", HOOP_ALL_GATHER, 5, 1}, {"ring", HOOP_ALL_GATHER, 4, 3},     {"ring", HOOP_ALL_GATHER, 3, 1},
+    {"flat", HOOP_ALL_TO_ALL, 5, 2}, {"pairwise", HOOP_ALL_TO_ALL, 6, 1},
+};
+enum { UNEVENS = sizeof uneven / sizeof uneven[0], UNEVEN_MOST = 6 };
+
+/* Equal blocks, packed: the same pieces as without a list. */
+START_TEST(equal_blocks)
+{
+    struct hoop_plan *plan = build(uneven[_i].algo, uneven[_i].coll, uneven[_i].ranks, 2, uneven[_i].channels);
+
+    for (size_t count = 0; count < 300; count = 2 * count + 1)
+        for (size_t slices = 1; slices < 4; slices++) {
+            struct hoop_extent whole[UNEVEN_MOST], own[UNEVEN_MOST];
+            struct hoop_binding listed, plain;
+
+            for (int rank = 0; rank < uneven[_i].ranks; rank++) {
+                whole[rank] = (struct hoop_extent){(size_t)rank * count, count};
+                own[rank] = (struct hoop_extent){0, count};
+            }
+            ck_assert_int_eq(hoop_bind(&plain, plan, count, 4, 64, slices), HOOP_OK);
+            ck_assert_int_eq(
+                hoop_bind_blocks(&listed, plan, plain.in_is_block ? own : whole, whole, count, 4, 64, slices), HOOP_OK);
+            ck_assert_uint_eq(listed.slices, plain.slices);
+            ck_assert_uint_eq(listed.tmp_bytes, plain.tmp_bytes);
+            for (uint32_t chunk = 0; chunk < plan->grid; chunk++)
+                for (size_t slice = 0; slice < plain.slices; slice++)
+                    for (int buffer = HOOP_IN; buffer <= HOOP_TMP; buffer++) {
+                        const struct hoop_extent a = hoop_bind_extent(&plain, (enum hoop_buffer)buffer, chunk, slice);
+                        const struct hoop_extent b = hoop_bind_extent(&listed, (enum hoop_buffer)buffer, chunk, slice);
+                        ck_assert_uint_eq(a.first, b.first);
+                        ck_assert_uint_eq(a.count, b.count);
+                    }
+        }
+    hoop_plan_free(plan);
+}
+END_TEST
+
+/* Any counts, also beyond 2^32: the pieces of each block follow each other from its first element to its last, and fit. */
+START_TEST(blocks_tile)
+{
+    struct hoop_plan *plan = build(uneven[_i].algo, uneven[_i].coll, uneven[_i].ranks, 0, uneven[_i].channels);
+    const uint32_t each = plan->grid / (uint32_t)uneven[_i].ranks;
+    uint64_t state = (uint64_t)_i;
+
+    for (int turn = 0; turn < 2000; turn++) {
+        const size_t frame = 1 + draw(&state) % 200, scale = turn % 10 == 0 ? (size_t)1 << 40 : 400;
+        struct hoop_extent block[UNEVEN_MOST];
+        struct hoop_binding binding;
+        size_t largest = 0;
+
+        for (int rank = 0; rank < uneven[_i].ranks; rank++) {
+            const size_t count = draw(&state) % 3 ? draw(&state) * (scale > 400 ? 977 : 1) % scale : 0;
+            block[rank] = (struct hoop_extent){draw(&state) << draw(&state) % 20, count};
+            largest = count > largest ? count : largest;
+        }
+        const size_t wide = scale > 400 ? (size_t)1 << 37 : frame;
+        ck_assert_int_eq(hoop_bind_blocks(&binding, plan, block, block, largest, 1, wide, 1), HOOP_OK);
+        for (int rank = 0; rank < uneven[_i].ranks; rank++) {
+            size_t next = block[rank].first;
+            for (uint32_t i = 0; i < each; i++)
+                for (size_t slice = 0; slice < binding.slices; slice++) {
+                    const struct hoop_extent piece =
+                        hoop_bind_extent(&binding, HOOP_OUT, (uint32_t)rank * each + i, slice);
+                    ck_assert_uint_le(piece.count, binding.piece);
+                    ck_assert_uint_le(piece.count, wide);
+                    ck_assert(piece.count == 0 || piece.first == next);
+                    next += piece.count;
+                }
+            ck_assert_uint_eq(next, block[rank].first + block[rank].count);
+        }
+    }
+    hoop_plan_free(plan);
+}
+END_TEST
+
+START_TEST(blocks_refused)
+{
+    struct hoop_plan *ring = build("ring", HOOP_ALL_GATHER, 3, 0, 1),
+                     *sum = build("ring", HOOP_REDUCE_SCATTER, 3, 0, 1);
+    struct hoop_plan *exchange = build("pairwise", HOOP_ALL_TO_ALL, 3, 0, 1);
+    struct hoop_extent block[3] = {{0, 3}, {9, 0}, {3, 6}};
+    struct hoop_binding binding;
+
+    ck_assert_int_eq(hoop_bind_blocks(&binding, ring, block, block, 6, 8, 64, 1), HOOP_OK);
+    ck_assert_int_eq(hoop_bind_blocks(&binding, ring, block, block, 5, 8, 64, 1), HOOP_ERR_ARG);
+    ck_assert_int_eq(hoop_bind_blocks(&binding, sum, block, block, 6, 8, 64, 1), HOOP_ERR_UNSUPPORTED);
+    ck_assert_int_eq(hoop_bind_blocks(&binding, exchange, block, block, 6, 8, 64, 1), HOOP_OK);
+    for (uint32_t s = 0; s < exchange->lane[0].steps; s++)
+        if (exchange->lane[0].step[s].kind == HOOP_STEP_SEND) /* a block that is for somebody else */
+            exchange->lane[0].step[s].from = (exchange->lane[0].step[s].from + 1) % 3;
+    ck_assert_int_eq(hoop_bind_blocks(&binding, exchange, block, block, 6, 8, 64, 1), HOOP_ERR_UNSUPPORTED);
+    block[2].first = SIZE_MAX / 8 - 5;
+    ck_assert_int_eq(hoop_bind_blocks(&binding, ring, block, block, 6, 8, 64, 1), HOOP_ERR_ARG);
+    hoop_plan_free(ring);
+    hoop_plan_free(sum);
+    hoop_plan_free(exchange);
+}
+END_TEST
+
+/* What calls with counts of their own rely on: an algorithm that takes an uneven all_to_all moves blocks straight; and no plan of
+ * an all_gather that is not in place writes the own block of OUT but from IN, so that IN may lie there all the same. */
+START_TEST(every_algorithm_and_uneven_blocks)
+{
+    const struct hoop_algo *algo;
+
+    for (int i = 0; (algo = hoop_algo_get(i)) != NULL; i++)
+        for (int ranks = 1; ranks <= 16; ranks++)
+            for (int rank = 0; rank < ranks; rank++) {
+                struct hoop_problem problem = {
+                    .coll = HOOP_ALL_TO_ALL, .ranks = ranks, .rank = rank, .channels = 1, .uneven = true};
+                struct hoop_extent block[16] = {{0, 0}};
+                struct hoop_binding binding;
+                struct hoop_plan *plan;
+
+                for (int in_place = 0; in_place < 2; in_place++) {
+                    problem.in_place = in_place;
+                    if (!algo->applicable(&problem))
+                        continue;
+                    ck_assert_int_eq(hoop_plan_build(&plan, algo, &problem, true), HOOP_OK);
+                    ck_assert_msg(hoop_bind_blocks(&binding, plan, block, block, 0, 1, 64, 1) == HOOP_OK,
+                                  "%s, %d ranks", algo->name, ranks);
+                    hoop_plan_free(plan);
+                }
+                problem = (struct hoop_problem){.coll = HOOP_ALL_GATHER, .ranks = ranks, .rank = rank, .channels = 1};
+                if (!algo->applicable(&problem))
+                    continue;
+                ck_assert_int_eq(hoop_plan_build(&plan, algo, &problem, true), HOOP_OK);
+                for (uint32_t l = 0; l < plan->lanes; l++)
+                    for (uint32_t s = 0; s < plan->lane[l].steps; s++) {
+                        const struct hoop_step *step = &plan->lane[l].step[s];
+                        const bool writes = step->kind != HOOP_STEP_SEND && step->kind != HOOP_STEP_AFTER;
+                        if (writes && step->to_buffer == HOOP_OUT &&
+                            step->to / (plan->grid / (uint32_t)ranks) == (uint32_t)rank)
+                            ck_assert_msg(step->kind == HOOP_STEP_COPY && step->from_buffer == HOOP_IN &&
+                                              step->from == step->to,
+                                          "%s, %d ranks, rank %d, lane %u, step %u", algo->name, ranks, rank, l, s);
+                    }
+                hoop_plan_free(plan);
+            }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("binder");
@@ -210,6 +365,10 @@ int main(void)
     tcase_add_test(tests, temporary);
     tcase_add_test(tests, temporary_from_the_first);
     tcase_add_test(tests, refused);
+    tcase_add_loop_test(tests, equal_blocks, 0, UNEVENS);
+    tcase_add_loop_test(tests, blocks_tile, 0, UNEVENS);
+    tcase_add_test(tests, blocks_refused);
+    tcase_add_test(tests, every_algorithm_and_uneven_blocks);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

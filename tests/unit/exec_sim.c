@@ -42,16 +42,17 @@ static void run_grid(const struct hoop_algo *algo, const struct hoop_sim_config 
         for (int coll = 0; coll < HOOP_COLLS; coll++)
             for (int in_place = 0; in_place < 2; in_place++)
                 for (size_t count = 0; count <= 71; count += step, turn++) {
-                    const struct hoop_case c = {(enum hoop_coll)coll,
-                                                turn % 2 ? HOOP_F32 : HOOP_I64,
-                                                HOOP_SUM,
-                                                ranks,
-                                                case_rooted(&(struct hoop_case){.coll = (enum hoop_coll)coll})
-                                                    ? (int)(turn % (unsigned)ranks)
-                                                    : 0,
-                                                count == 71 ? 1000 : count,
-                                                in_place};
-                    const struct hoop_problem p = {c.coll, ranks, 0, c.root, c.in_place, 1};
+                    const struct hoop_case c = {.coll = (enum hoop_coll)coll,
+                                                .type = turn % 2 ? HOOP_F32 : HOOP_I64,
+                                                .op = HOOP_SUM,
+                                                .ranks = ranks,
+                                                .root = case_rooted(&(struct hoop_case){.coll = (enum hoop_coll)coll})
+                                                            ? (int)(turn % (unsigned)ranks)
+                                                            : 0,
+                                                .count = count == 71 ? 1000 : count,
+                                                .in_place = in_place};
+                    const struct hoop_problem p = {
+                        .coll = c.coll, .ranks = ranks, .root = c.root, .in_place = c.in_place, .channels = 1};
                     if (!algo->applicable(&p) || (coll == HOOP_BARRIER && count > 0))
                         continue;
                     own.seed = turn;
