@@ -69,7 +69,30 @@ enum hoop_type {
     HOOP_U64,
     HOOP_F8E4M3,
     HOOP_F8E5M2,
+    HOOP_F32_I32, /* struct hoop_f32_i32, and so on: a value and its index */
+    HOOP_F64_I64,
+    HOOP_I32_I32,
+    HOOP_I64_I64,
     HOOP_TYPES
+};
+
+/* Elements of the pair types, as they lie in memory: the value, then the index, without gaps. */
+struct hoop_f32_i32 {
+    float value;
+    int32_t index;
+};
+
+struct hoop_f64_i64 {
+    double value;
+    int64_t index;
+};
+
+struct hoop_i32_i32 {
+    int32_t value, index;
+};
+
+struct hoop_i64_i64 {
+    int64_t value, index;
 };
 
 /* Reduction operators; the list is lib/dtype/ops.def.
@@ -86,7 +109,10 @@ enum hoop_type {
  * number of ranks, the size and the settings only, so the bits are the same on all ranks and in every run. With
  * HOOP_DETERMINISTIC=1 it is ((x0 op x1) op x2) … always, whatever algorithm, size, memory and transport.
  * HOOP_BAND, _BOR and _BXOR combine the bits; HOOP_LAND, _LOR and _LXOR combine truth: an input is true if it is not 0, and
- * the result is 0 or 1, also on a single rank. These six take integers only (hoop_op_accepts). */
+ * the result is 0 or 1, also on a single rank. These six take integers only (hoop_op_accepts).
+ * HOOP_MINLOC and HOOP_MAXLOC take pairs only, and pairs take no other operator: the result is the pair with the least
+ * (greatest) value, and where several ranks have it, the one with the least index. Values are compared as by HOOP_MIN and
+ * HOOP_MAX: -0 is less than +0, and NaN wins, among NaN the one with the least index. The order of combining does not matter. */
 enum hoop_op {
     HOOP_SUM,
     HOOP_PROD,
@@ -99,6 +125,8 @@ enum hoop_op {
     HOOP_LAND,
     HOOP_LOR,
     HOOP_LXOR,
+    HOOP_MINLOC,
+    HOOP_MAXLOC,
     HOOP_OPS
 };
 

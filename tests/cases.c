@@ -63,16 +63,49 @@ static bool is_real(enum hoop_type type)
     return hoop_type_wide(type) == HOOP_F32 || type == HOOP_F64;
 }
 
-/* Element i of a rank's input. */
+static bool is_pair(enum hoop_type type)
+{
+    return hoop_op_accepts(HOOP_MINLOC, type);
+}
+
+/* Element i of a rank's input; of a pair: value * INDICES + index, so that the least number is the pair wanted. */
+enum { INDICES = 16 };
+
+static int64_t pair(int rank, size_t i)
+{
+    const uint64_t mixed = ((uint64_t)rank * 5 + i * 3 + i / 7) % 7, index = ((uint64_t)rank * 3 + i) % INDICES;
+
+    return ((int64_t)(mixed % 3) - 1) * INDICES + (int64_t)index;
+}
+
+static int64_t index_of(int64_t pair)
+{
+    return (pair % INDICES + INDICES) % INDICES;
+}
+
 static int64_t value(const struct hoop_case *c, int rank, size_t i)
 {
     const uint64_t mixed = ((uint64_t)rank * 5 + i * 3 + i / 7 + c->turn) % 7;
 
+    if (is_pair(c->type))
+        return pair(rank, i + c->turn);
     if (c->op == HOOP_PROD)
         return mixed % 3 == 0 ? 2 : 1;
     if (c->op >= HOOP_BAND) /* a bit that all have, one that differs, and 0 now and then */
         return mixed == 6 ? 0 : (int64_t)(mixed % 3 | 4);
     return is_unsigned(c->type) ? (int64_t)mixed : (int64_t)mixed - 3;
+}
+
+static void store(enum hoop_type type, void *at, size_t i, double number);
+
+static void store_pair(enum hoop_type type, unsigned char *to, int64_t number)
+{
+    const bool real = type == HOOP_F32_I32 || type == HOOP_F64_I64, wide = hoop_type_size(type) == 16;
+    const int64_t index = index_of(number);
+
+    store(real ? (wide ? HOOP_F64 : HOOP_F32) : (wide ? HOOP_I64 : HOOP_I32), to, 0,
+          (double)((number - index) / INDICES));
+    store(wide ? HOOP_I64 : HOOP_I32, to, 1, (double)index);
 }
 
 static void store(enum hoop_type type, void *at, size_t i, double number)
@@ -82,7 +115,9 @@ static void store(enum hoop_type type, void *at, size_t i, double number)
     const int64_t whole = (int64_t)number;
     unsigned char *to = (unsigned char *)at + i * size;
 
-    if (type == HOOP_F64)
+    if (is_pair(type))
+        store_pair(type, to, whole);
+    else if (type == HOOP_F64)
         memcpy(to, &number, size);
     else if (is_real(type))
         hoop_kernel_narrow(to, &narrow, 1, type);
@@ -94,6 +129,10 @@ static void store(enum hoop_type type, void *at, size_t i, double number)
 static int64_t combine(enum hoop_op op, int64_t a, int64_t b)
 {
     switch (op) {
+    case HOOP_MINLOC:
+        return b < a ? b : a;
+    case HOOP_MAXLOC: /* the greater value, the smaller index */
+        return b - 2 * index_of(b) > a - 2 * index_of(a) ? b : a;
     case HOOP_PROD:
         return a * b;
     case HOOP_MIN:
@@ -123,7 +162,7 @@ static double combined(const struct hoop_case *c, size_t i)
 
     for (int rank = 1; rank < c->ranks; rank++)
         all = combine(c->op, all, value(c, rank, i));
-    if (c->ranks == 1 && c->op >= HOOP_LAND)
+    if (c->ranks == 1 && c->op >= HOOP_LAND && c->op <= HOOP_LXOR)
         return all != 0;
     if (c->op != HOOP_AVG)
         return (double)all;
@@ -162,17 +201,18 @@ void case_fill(const struct hoop_case *c, int rank, void *in)
 bool case_check(const struct hoop_case *c, int rank, const void *out, char *text, size_t size)
 {
     const size_t element = hoop_type_size(c->type), elements = case_out_bytes(c) / element;
-    uint64_t want = 0, got = 0;
+    uint64_t want[2] = {0}, got[2] = {0};
     char words[160];
 
     for (size_t i = 0; i < elements; i++) {
-        store(c->type, &want, 0, expected(c, rank, i));
-        memcpy(&got, (const unsigned char *)out + i * element, element);
-        if (memcmp(&want, &got, element) == 0)
+        store(c->type, want, 0, expected(c, rank, i));
+        memcpy(got, (const unsigned char *)out + i * element, element);
+        if (memcmp(want, got, element) == 0)
             continue;
         case_text(c, words, sizeof words);
-        snprintf(text, size, "%s: rank %d, element %zu: bits %#llx, must be %#llx", words, rank, i,
-                 (unsigned long long)got, (unsigned long long)want);
+        snprintf(text, size, "%s: rank %d, element %zu: bits %#llx %#llx, must be %#llx %#llx", words, rank, i,
+                 (unsigned long long)got[0], (unsigned long long)got[1], (unsigned long long)want[0],
+                 (unsigned long long)want[1]);
         return false;
     }
     return true;

@@ -16,10 +16,13 @@ static enum hoop_status check_op(const char *what, enum hoop_op op, enum hoop_ty
 {
     if ((unsigned)op >= HOOP_OPS)
         return hoop_fail(HOOP_ERR_ARG, "%s: operator %d is no enum hoop_op", what, (int)op);
-    if (!hoop_op_accepts(op, type))
-        return hoop_fail(HOOP_ERR_ARG, "%s: operator %s takes integers, not elements of type %s", what,
-                         hoop_op_name(op), hoop_type_name(type));
-    return HOOP_OK;
+    if (hoop_op_accepts(op, type))
+        return HOOP_OK;
+    const char *taken = op == HOOP_MINLOC || op == HOOP_MAXLOC ? "pairs of a value and an index"
+                        : hoop_op_accepts(HOOP_MINLOC, type)   ? "no pairs (minloc and maxloc do)"
+                                                               : "integers";
+    return hoop_fail(HOOP_ERR_ARG, "%s: operator %s takes %s; the call has elements of type %s", what, hoop_op_name(op),
+                     taken, hoop_type_name(type));
 }
 
 static enum hoop_status check_root(const char *what, const struct hoop_comm *comm, int root)

@@ -11,27 +11,31 @@
 #include "dtype/kernels.h"
 #include "dtype/ops.def"
 
+enum { REALS = 1, INTEGERS = 2, PAIRS = 4 };
+
 static const struct {
     const char *name;
     size_t size;
     enum hoop_type wide;
-    bool integer;
+    unsigned family;
 } types[HOOP_TYPES] = {
-#define INTEGER_REAL     false
-#define INTEGER_SIGNED   true
-#define INTEGER_UNSIGNED true
+#define FAMILY_REAL     REALS
+#define FAMILY_SIGNED   INTEGERS
+#define FAMILY_UNSIGNED INTEGERS
 #define TYPE(id, name, stored, wide, value, bits, arithmetic, codec, twin) \
-    [HOOP_##id] = {name, sizeof(stored), HOOP_##wide, INTEGER_##arithmetic},
+    [HOOP_##id] = {name, sizeof(stored), HOOP_##wide, FAMILY_##arithmetic},
+#define PAIR(id, name, stored, lane, bits, order) [HOOP_##id] = {name, sizeof(stored), HOOP_##id, PAIRS},
 #include "dtype/types.def"
-#undef TYPE
 };
 
-#define BIT_OP(type, id, name, combine, finish) [HOOP_##id] = {name, true},
-#define ANY_OP(type, id, name, combine, finish) [HOOP_##id] = {name, false},
+#define BIT_OP(type, id, name, combine, finish)  [HOOP_##id] = {name, INTEGERS},
+#define ANY_OP(type, id, name, combine, finish)  [HOOP_##id] = {name, REALS | INTEGERS},
+#define PAIR_OP(type, id, name, combine, finish) [HOOP_##id] = {name, PAIRS},
 static const struct {
     const char *name;
-    bool integers_only;
-} ops[HOOP_OPS] = {HOOP_FOR_SIGNLESS_OPS(ANY_OP, ) HOOP_FOR_SIGN_OPS(ANY_OP, ) HOOP_FOR_BIT_OPS(BIT_OP, )};
+    unsigned families;
+} ops[HOOP_OPS] = {HOOP_FOR_SIGNLESS_OPS(ANY_OP, ) HOOP_FOR_SIGN_OPS(ANY_OP, ) HOOP_FOR_BIT_OPS(BIT_OP, )
+                       HOOP_FOR_PAIR_OPS(PAIR_OP, )};
 
 size_t hoop_type_size(enum hoop_type type)
 {
@@ -50,7 +54,7 @@ const char *hoop_op_name(enum hoop_op op)
 
 int hoop_op_accepts(enum hoop_op op, enum hoop_type type)
 {
-    return (unsigned)op < HOOP_OPS && (unsigned)type < HOOP_TYPES && (types[type].integer || !ops[op].integers_only);
+    return (unsigned)op < HOOP_OPS && (unsigned)type < HOOP_TYPES && (types[type].family & ops[op].families) != 0;
 }
 
 enum hoop_type hoop_type_wide(enum hoop_type type)

@@ -7,7 +7,8 @@
  *
  * Every level gives the same bits for the same input, on every machine: results are rounded to nearest, ties to even,
  * operand by operand (no fused multiply-add), and a NaN result is always the one quiet NaN with sign and payload zero.
- * Integers wrap. HOOP_MIN and HOOP_MAX return NaN if an operand is NaN, and order -0 below +0.
+ * Integers wrap. HOOP_MIN and HOOP_MAX return NaN if an operand is NaN, and order -0 below +0; HOOP_MINLOC and HOOP_MAXLOC
+ * compare the values of pairs likewise, then the indices.
  *
  * All functions: buffers of any alignment; count 0 is allowed, also with NULL buffers; type and op must be valid ones that
  * hoop_op_accepts. "Small" types are those that are carried in f32: F16, BF16, F8E4M3, F8E5M2.
@@ -45,7 +46,7 @@ void hoop_kernel_reduce_many(void *to, const void *const *inputs, int n, size_t 
 void hoop_kernel_average_many(void *to, const void *const *inputs, int n, size_t count, enum hoop_type type, int ranks);
 
 /* data = data / ranks, in place: the end of HOOP_AVG. Integers round toward zero, small types divide in f32.
- * ranks >= 1. */
+ * ranks >= 1. Not for pairs. */
 void hoop_kernel_divide(void *data, size_t count, enum hoop_type type, int ranks);
 
 /* to = from, exactly, from a small type (or F32: a copy) to f32. NaN keeps sign and payload, but becomes quiet (not bf16's). */

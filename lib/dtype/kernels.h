@@ -17,8 +17,8 @@ struct hoop_kernels_of_op {
 };
 
 struct hoop_kernels_of_type {
-    struct hoop_kernels_of_op op[HOOP_OPS]; /* NULL where hoop_op_accepts says no */
-    void (*divide)(unsigned char *data, size_t count, int ranks);
+    struct hoop_kernels_of_op op[HOOP_OPS];                                     /* NULL where hoop_op_accepts says no */
+    void (*divide)(unsigned char *data, size_t count, int ranks);               /* NULL where there is no average */
     void (*widen)(unsigned char *to, const unsigned char *from, size_t count);  /* stored to value; PLAIN: NULL */
     void (*narrow)(unsigned char *to, const unsigned char *from, size_t count); /* value to stored; PLAIN: NULL */
 };

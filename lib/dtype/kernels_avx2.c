@@ -16,6 +16,8 @@
 #define HALF_NARROW(from)       ((halves)_mm256_cvtps_ph((__m256)(from), _MM_FROUND_TO_NEAREST_INT))
 #define QUARTERS_TO_WORDS(from) ((words)_mm256_cvtepu8_epi32(_mm_cvtsi64_si128((int64_t)(from))))
 #define WORDS_TO_QUARTERS(from) ((quarters)_mm_cvtsi128_si64(pack_to_bytes((__m256i)(from))))
+#define FIRST_OF_TWO(lanes)     ((eights)_mm256_unpacklo_epi64((__m256i)(lanes), (__m256i)(lanes)))
+#define SECOND_OF_TWO(lanes)    ((eights)_mm256_unpackhi_epi64((__m256i)(lanes), (__m256i)(lanes)))
 
 /* Each half of the register packs its own four words to its low eight bytes; bring them together. */
 TARGET static inline __m128i pack_words(__m256i words)

@@ -19,6 +19,8 @@
 #define PART_MASK(bytes)             (((__mmask64)1 << (bytes)) - 1)
 #define PART_IN(buffer, from, bytes) _mm512_storeu_si512((buffer), _mm512_maskz_loadu_epi8(PART_MASK(bytes), (from)))
 #define PART_OUT(to, buffer, bytes)  _mm512_mask_storeu_epi8((to), PART_MASK(bytes), _mm512_loadu_si512(buffer))
+#define FIRST_OF_TWO(lanes)          ((eights)_mm512_unpacklo_epi64((__m512i)(lanes), (__m512i)(lanes)))
+#define SECOND_OF_TWO(lanes)         ((eights)_mm512_unpackhi_epi64((__m512i)(lanes), (__m512i)(lanes)))
 #include "dtype/kernels.inc"
 #else
 typedef int hoop_kernels_avx512_are_for_x86_64; /* C wants at least one declaration */

@@ -10,7 +10,7 @@
 #include "harness.h"
 #include "tsan.h"
 
-enum { SMALL = 71, SPACE = 9 * 65537 * 8 + 64 };
+enum { SMALL = 71, SPACE = 9 * 65537 * 16 + 64 };
 
 struct grid {
     size_t step;           /* of the small counts */
@@ -78,7 +78,7 @@ static enum hoop_status run_grid(const struct grid *grid, int rank, struct hoop_
                                       .in_place = in_place};
                 unsigned char *base = kind_of_buffer(turn, rank) ? buffers.shared : buffers.own;
                 if (!hoop_op_accepts(c.op, c.type))
-                    c.op = HOOP_SUM;
+                    c.op = !hoop_op_accepts(HOOP_SUM, c.type) ? HOOP_MINLOC + turn / HOOP_TYPES % 2 : HOOP_SUM;
                 status =
                     run_case(&c, rank, comm, stream, base + (hoop_type_size(c.type) == 1 ? turn % 5 : 0), text, size);
             }

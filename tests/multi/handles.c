@@ -13,7 +13,7 @@
 #include "harness.h"
 #include "tsan.h"
 
-enum { CAP = 60, STARTS = 4, COUNTS = 5, SPACE = 2 * 5 * 9001 * 8 + 4096 };
+enum { CAP = 60, STARTS = 4, COUNTS = 5, SPACE = 2 * 5 * 9001 * 16 + 4096 };
 
 static const size_t counts[COUNTS] = {0, 1, 33, 700, 9001};
 
@@ -99,6 +99,8 @@ static int every_collective(int rank, struct hoop_comm *comm, void *argument)
                                       .root = (int)turn % ranks,
                                       .count = counts[i],
                                       .in_place = in_place};
+                if (!hoop_op_accepts(c.op, c.type))
+                    c.op = HOOP_MINLOC;
                 struct place place = lay_out(&c, rank, base);
                 good = case_init(&c, place.in, place.out, comm, stream, &handle) == HOOP_OK &&
                        restart(&place, rank, comm, stream, handle) && hoop_handle_free(handle) == HOOP_OK;

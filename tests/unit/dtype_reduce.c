@@ -7,7 +7,7 @@
 
 #include "unit/dtype_reference.h"
 
-enum { LONGEST = 300, MARGIN = 64, ROOM = LONGEST * 8 + 3 * MARGIN, INPUTS = 9, UNTOUCHED = 0xa5 };
+enum { LONGEST = 300, MARGIN = 64, ROOM = LONGEST * 16 + 3 * MARGIN, INPUTS = 9, UNTOUCHED = 0xa5 };
 
 static unsigned char room[INPUTS + 2][ROOM]; /* each begins MARGIN bytes or more before its buffer */
 
@@ -20,6 +20,12 @@ static bool use(int level)
 static bool applies(int op, int type)
 {
     return hoop_op_accepts((enum hoop_op)op, (enum hoop_type)type);
+}
+
+/* The operator, or one that the type takes. */
+static enum hoop_op op_of(enum hoop_type type, enum hoop_op op)
+{
+    return applies((int)op, (int)type) ? op : op == HOOP_MAX ? HOOP_MAXLOC : HOOP_MINLOC;
 }
 
 static unsigned char *place(int which, uint64_t *seed)
@@ -115,6 +121,62 @@ START_TEST(many_operands)
 }
 END_TEST
 
+/* One, two and three inputs in every length up to 130 and with every buffer at each of 64 alignments. The counts ascend, so
+ * that what lies behind the result must still be untouched. */
+enum { ENOUGH = 130 };
+
+static void try_alignment(size_t shift, enum hoop_type type, enum hoop_op op, unsigned char input[3][16 * ENOUGH],
+                          unsigned char expected[4][16 * ENOUGH])
+{
+    const size_t size = hoop_type_size(type);
+    unsigned char *at[6];
+
+    for (size_t k = 0; k < 6; k++) {
+        at[k] = room[k] + MARGIN + (shift * (2 * k + 1) + k) % 64;
+        memset(room[k], UNTOUCHED, ROOM);
+        if (k < 3)
+            memcpy(at[k], input[k], ENOUGH * size);
+    }
+    for (size_t count = 0; count <= ENOUGH; count++)
+        for (int n = 1; n <= 3; n++) {
+            const size_t bytes = count * size;
+
+            hoop_kernel_reduce_many(at[3], (const void *[]){at[0], at[1], at[2]}, n, count, type, op);
+            if (n == 2) {
+                hoop_kernel_reduce(at[4], at[0], at[1], count, type, op);
+                hoop_kernel_reduce_two(at[4], at[5], at[0], at[1], count, type, op);
+            }
+            for (size_t k = 3; k < (n == 2 ? 6 : 4); k++)
+                if (memcmp(at[k], expected[n], bytes) != 0 || at[k][-1] != UNTOUCHED ||
+                    memcmp(at[k] + bytes, room[6], 64) != 0)
+                    ck_abort_msg("level=%d type=%s op=%s n=%d count=%zu shift=%zu result=%zu", (int)hoop_kernel_level(),
+                                 hoop_type_name(type), hoop_op_name(op), n, count, shift, k - 3);
+        }
+}
+
+START_TEST(every_length_and_alignment)
+{
+    static unsigned char input[3][16 * ENOUGH], expected[4][16 * ENOUGH];
+    uint64_t seed = 6;
+
+    if (!use(_i))
+        return;
+    memset(room[6], UNTOUCHED, ROOM);
+    for (int type = 0; type < HOOP_TYPES; type++)
+        for (int op = 0; op < HOOP_OPS; op++) {
+            if (!applies(op, type))
+                continue;
+            for (int k = 0; k < 3; k++)
+                reference_fill(input[k], ENOUGH, (enum hoop_type)type, &seed);
+            for (int n = 1; n <= 3; n++)
+                reference_reduce(expected[n], (const unsigned char *[]){input[0], input[1], input[2]}, n, ENOUGH,
+                                 (enum hoop_type)type, (enum hoop_op)op, 0);
+            for (size_t shift = 0; shift < 64; shift++)
+                try_alignment(shift, (enum hoop_type)type, (enum hoop_op)op, input, expected);
+        }
+}
+END_TEST
+
 START_TEST(average)
 {
     static const int ranks[] = {1, 2, 3, 7, 128, 1000};
@@ -123,7 +185,7 @@ START_TEST(average)
     if (!use(_i))
         return;
     for (int type = 0; type < HOOP_TYPES; type++)
-        for (size_t r = 0; r < sizeof(ranks) / sizeof(*ranks); r++)
+        for (size_t r = 0; r < sizeof(ranks) / sizeof(*ranks) && applies(HOOP_AVG, type); r++)
             for (int n = 1; n <= INPUTS; n += 2)
                 for (size_t count = 0; count <= LONGEST; count += 1 + reference_random(&seed, 16))
                     try_many(n, count, (enum hoop_type)type, HOOP_AVG,
@@ -139,7 +201,7 @@ START_TEST(divide)
     if (!use(_i))
         return;
     for (int type = 0; type < HOOP_TYPES; type++)
-        for (size_t r = 0; r < sizeof(ranks) / sizeof(*ranks); r++)
+        for (size_t r = 0; r < sizeof(ranks) / sizeof(*ranks) && applies(HOOP_AVG, type); r++)
             for (size_t count = 0; count <= 130; count++) {
                 unsigned char *data = place(0, &seed), expected[ROOM];
                 const size_t bytes = count * hoop_type_size((enum hoop_type)type);
@@ -182,9 +244,10 @@ START_TEST(nothing_outside_is_read)
                 const size_t wide_at = end ? page - count * sizeof(float) : 0;
                 const void *inputs[] = {left + at, right + at, left + at};
 
-                hoop_kernel_reduce_two(to + at, also + at, left + at, right + at, count, type, HOOP_SUM);
-                hoop_kernel_reduce_many(to + at, inputs, 3, count, type, HOOP_MAX);
-                hoop_kernel_divide(to + at, count, type, 3);
+                hoop_kernel_reduce_two(to + at, also + at, left + at, right + at, count, type, op_of(type, HOOP_SUM));
+                hoop_kernel_reduce_many(to + at, inputs, 3, count, type, op_of(type, HOOP_MAX));
+                if (applies(HOOP_AVG, kind))
+                    hoop_kernel_divide(to + at, count, type, 3);
                 if (hoop_type_wide(type) == HOOP_F32) {
                     hoop_kernel_widen((float *)(void *)(to + wide_at), left + at, count, type);
                     hoop_kernel_narrow(left + at, (const float *)(void *)(to + wide_at), count, type);
@@ -225,7 +288,9 @@ START_TEST(acceptance)
             const bool real = type == HOOP_F32 || type == HOOP_F64 || type == HOOP_F16 || type == HOOP_BF16 ||
                               type == HOOP_F8E4M3 || type == HOOP_F8E5M2;
             const bool exists = type >= 0 && type < HOOP_TYPES && op >= 0 && op < HOOP_OPS;
-            const bool expected = exists && (!real || op <= HOOP_AVG);
+            const bool pair = type >= HOOP_F32_I32 && type <= HOOP_I64_I64,
+                       loc = op == HOOP_MINLOC || op == HOOP_MAXLOC;
+            const bool expected = exists && pair == loc && (!real || op <= HOOP_AVG);
 
             ck_assert_msg(applies(op, type) == expected, "op=%d type=%d", op, type);
         }
@@ -278,14 +343,55 @@ START_TEST(rules)
 }
 END_TEST
 
+/* Pairs likewise, written out. Every case also with the operands exchanged: the result is the same to the bit. */
+START_TEST(pair_rules)
+{
+    static const uint64_t nan = 0x7fc00000, payload = 0xffc00005, infinite = 0x7f800000, minus_zero = 0x80000000;
+    static const struct {
+        enum hoop_op op;
+        uint64_t value[2], index[2], result_value, result_index; /* bits of f32 and i32 */
+    } cases[] = {
+        {HOOP_MINLOC, {0x3f800000, 0x40000000}, {7, 3}, 0x3f800000, 7},
+        {HOOP_MAXLOC, {0x3f800000, 0x40000000}, {7, 3}, 0x40000000, 3},
+        {HOOP_MINLOC, {0x3f800000, 0x3f800000}, {7, 3}, 0x3f800000, 3},
+        {HOOP_MAXLOC, {0x3f800000, 0x3f800000}, {7, 3}, 0x3f800000, 3},
+        {HOOP_MINLOC, {0, minus_zero}, {1, 2}, minus_zero, 2},
+        {HOOP_MAXLOC, {0, minus_zero}, {2, 1}, 0, 2},
+        {HOOP_MINLOC, {infinite | minus_zero, payload}, {1, 2}, nan, 2},
+        {HOOP_MAXLOC, {infinite, payload}, {1, 2}, nan, 2},
+        {HOOP_MINLOC, {nan, payload}, {9, 4}, nan, 4},
+        {HOOP_MAXLOC, {nan, payload}, {4, 9}, nan, 4},
+        {HOOP_MINLOC, {0x3f800000, 0x3f800000}, {3, 0xffffffff}, 0x3f800000, 0xffffffff}, /* -1 is less */
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+        for (int turned = 0; turned <= 1; turned++) {
+            const uint32_t left[] = {(uint32_t)cases[i].value[turned], (uint32_t)cases[i].index[turned]};
+            const uint32_t right[] = {(uint32_t)cases[i].value[!turned], (uint32_t)cases[i].index[!turned]};
+            uint32_t result[2];
+
+            hoop_kernel_reduce(result, left, right, 1, HOOP_F32_I32, cases[i].op);
+            ck_assert_msg(result[0] == cases[i].result_value && result[1] == cases[i].result_index,
+                          "case %zu turned=%d gives %#x %#x", i, turned, result[0], result[1]);
+        }
+    ck_assert_uint_eq(sizeof(struct hoop_f32_i32), 8);
+    ck_assert_uint_eq(sizeof(struct hoop_f64_i64), 16);
+    ck_assert_uint_eq(offsetof(struct hoop_f32_i32, index), 4);
+    ck_assert_uint_eq(offsetof(struct hoop_f64_i64, index), 8);
+    ck_assert_uint_eq(offsetof(struct hoop_i64_i64, index), 8);
+}
+END_TEST
+
 START_TEST(nothing_of_nothing)
 {
     const void *inputs[] = {NULL, NULL};
 
     for (int type = 0; type < HOOP_TYPES; type++) {
-        hoop_kernel_reduce(NULL, NULL, NULL, 0, (enum hoop_type)type, HOOP_SUM);
-        hoop_kernel_reduce_two(NULL, NULL, NULL, NULL, 0, (enum hoop_type)type, HOOP_MIN);
-        hoop_kernel_reduce_many(NULL, inputs, 2, 0, (enum hoop_type)type, HOOP_PROD);
+        const enum hoop_op op = op_of((enum hoop_type)type, HOOP_SUM);
+
+        hoop_kernel_reduce(NULL, NULL, NULL, 0, (enum hoop_type)type, op);
+        hoop_kernel_reduce_two(NULL, NULL, NULL, NULL, 0, (enum hoop_type)type, op);
+        hoop_kernel_reduce_many(NULL, inputs, 2, 0, (enum hoop_type)type, op);
         hoop_kernel_divide(NULL, 0, (enum hoop_type)type, 2);
     }
     hoop_kernel_widen(NULL, NULL, 0, HOOP_F16);
@@ -318,6 +424,7 @@ int main(void)
     tcase_set_timeout(each_level, 120);
     tcase_add_loop_test(each_level, two_operands, 0, HOOP_KERNEL_LEVELS);
     tcase_add_loop_test(each_level, many_operands, 0, HOOP_KERNEL_LEVELS);
+    tcase_add_loop_test(each_level, every_length_and_alignment, 0, HOOP_KERNEL_LEVELS);
     tcase_add_loop_test(each_level, average, 0, HOOP_KERNEL_LEVELS);
     tcase_add_loop_test(each_level, divide, 0, HOOP_KERNEL_LEVELS);
     tcase_add_loop_test(each_level, nothing_outside_is_read, 0, HOOP_KERNEL_LEVELS);
@@ -325,6 +432,7 @@ int main(void)
     tcase_add_test(once, names);
     tcase_add_test(once, acceptance);
     tcase_add_test(once, rules);
+    tcase_add_test(once, pair_rules);
     tcase_add_test(once, nothing_of_nothing);
     tcase_add_test(once, levels);
     suite_add_tcase(suite, once);

@@ -195,10 +195,76 @@ static uint64_t reduce_integers(const unsigned char *const *inputs, int n, size_
     return (uint64_t)(ranks > 0 ? value / ranks : value);
 }
 
+bool reference_pair(enum hoop_type type, enum hoop_type *value)
+{
+    switch (type) {
+    case HOOP_F32_I32:
+        *value = HOOP_F32;
+        return true;
+    case HOOP_F64_I64:
+        *value = HOOP_F64;
+        return true;
+    case HOOP_I32_I32:
+        *value = HOOP_I32;
+        return true;
+    case HOOP_I64_I64:
+        *value = HOOP_I64;
+        return true;
+    default:
+        *value = type;
+        return false;
+    }
+}
+
+/* Is the value of pair a better than that of pair b: 1; worse: -1; as good: 0. */
+static int compare_values(const void *a, const void *b, enum hoop_type value, enum hoop_op op)
+{
+    const int sense = op == HOOP_MINLOC ? 1 : -1;
+
+    if (format_of(value).real) {
+        const double x = decode(read_bits(a, 0, value), format_of(value));
+        const double y = decode(read_bits(b, 0, value), format_of(value));
+
+        if (isnan(x) || isnan(y))
+            return isnan(x) - isnan(y);
+        return below(x, y) ? sense : below(y, x) ? -sense : 0;
+    }
+    const wide_integer x = read_integer(a, 0, value), y = read_integer(b, 0, value);
+    return x < y ? sense : y < x ? -sense : 0;
+}
+
+static void reduce_pairs(unsigned char *to, const unsigned char *const *inputs, int n, size_t i, enum hoop_type type,
+                         enum hoop_type value, enum hoop_op op)
+{
+    const size_t size = hoop_type_size(type);
+    const enum hoop_type index = size == 8 ? HOOP_I32 : HOOP_I64;
+    const unsigned char *best = inputs[0] + i * size;
+    uint64_t bits;
+
+    for (int k = 1; k < n; k++) {
+        const unsigned char *other = inputs[k] + i * size;
+        const int order = compare_values(best, other, value, op);
+
+        if (order < 0 || (order == 0 && read_integer(other, 1, index) < read_integer(best, 1, index)))
+            best = other;
+    }
+    bits = read_bits(best, 0, value);
+    if (format_of(value).real && isnan(decode(bits, format_of(value))))
+        bits = encode((double)NAN, format_of(value));
+    write_bits(to + i * size, 1, index, read_bits(best, 1, index));
+    write_bits(to + i * size, 0, value, bits);
+}
+
 void reference_reduce(void *to, const unsigned char *const *inputs, int n, size_t count, enum hoop_type type,
                       enum hoop_op op, int ranks)
 {
+    enum hoop_type value;
+
     for (size_t i = 0; i < count; i++) {
+        if (reference_pair(type, &value)) {
+            reduce_pairs(to, inputs, n, i, type, value, op);
+            continue;
+        }
         const uint64_t bits = format_of(type).real ? reduce_reals(inputs, n, i, type, op, ranks)
                                                    : reduce_integers(inputs, n, i, type, op, ranks);
         write_bits(to, i, type, bits);
@@ -241,8 +307,32 @@ static uint64_t corner_real(struct format format, uint64_t *seed)
     return reference_random(seed, 2) ? corner : corner | sign;
 }
 
+static void fill_pairs(unsigned char *to, size_t count, enum hoop_type type, enum hoop_type value, uint64_t *seed)
+{
+    const size_t size = hoop_type_size(type);
+    const enum hoop_type index = size == 8 ? HOOP_I32 : HOOP_I64;
+
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t near = reference_random(seed, 5) - 2; /* so that both are often the same on several inputs */
+
+        reference_fill(to + i * size, 1, value, seed);
+        reference_fill(to + i * size + size / 2, 1, index, seed);
+        if (reference_random(seed, 2))
+            write_bits(to + i * size, 0, value,
+                       format_of(value).real ? encode((double)(int64_t)near / 2, format_of(value)) : near);
+        if (reference_random(seed, 2))
+            write_bits(to + i * size, 1, index, reference_random(seed, 3) - 1);
+    }
+}
+
 void reference_fill(void *to, size_t count, enum hoop_type type, uint64_t *seed)
 {
+    enum hoop_type value;
+
+    if (reference_pair(type, &value)) {
+        fill_pairs(to, count, type, value, seed);
+        return;
+    }
     const struct format format = format_of(type);
     const uint64_t corners[] = {0, 1, UINT64_MAX, UINT64_MAX >> 1, UINT64_C(1) << 63};
     const unsigned unused = 64 - 8 * (unsigned)hoop_type_size(type);

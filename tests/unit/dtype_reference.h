@@ -17,6 +17,9 @@
 void reference_reduce(void *to, const unsigned char *const *inputs, int n, size_t count, enum hoop_type type,
                       enum hoop_op op, int ranks);
 
+/* Is the type one of pairs? *value: the type of a pair's value; else the type itself. */
+bool reference_pair(enum hoop_type type, enum hoop_type *value);
+
 /* The value of a stored small type. */
 double reference_decode(uint16_t stored, enum hoop_type type);
 

@@ -20,6 +20,7 @@ struct kind {
     uint64_t largest; /* bits of the number at which it saturates, or 0 */
 };
 
+/* Of a pair: its value. */
 static const struct kind kinds[] = {
     [HOOP_F32] = {"float", "float32", true, true, 8, 23, 1 << 10, 0},
     [HOOP_F64] = {"double", "float64", true, true, 11, 52, 1 << 30, 0},
@@ -35,6 +36,10 @@ static const struct kind kinds[] = {
     [HOOP_U64] = {"uint64", "u64", false, false, 0, 0, 0, 0},
     [HOOP_F8E4M3] = {"f8e4m3", "fp8_e4m3", true, true, 4, 3, 1 << 4, 0x7e},
     [HOOP_F8E5M2] = {"f8e5m2", "fp8_e5m2", true, true, 5, 2, 1 << 3, 0x7b},
+    [HOOP_F32_I32] = {"float_int32", "f32_i32", true, true, 8, 23, 0, 0},
+    [HOOP_F64_I64] = {"double_int64", "f64_i64", true, true, 11, 52, 0, 0},
+    [HOOP_I32_I32] = {"int32_int32", "i32_i32", false, true, 0, 0, 0, 0},
+    [HOOP_I64_I64] = {"int64_int64", "i64_i64", false, true, 0, 0, 0, 0},
 };
 _Static_assert(sizeof(kinds) / sizeof(*kinds) == HOOP_TYPES, "a type is missing");
 
@@ -186,13 +191,52 @@ static uint64_t encode(const struct kind *kind, double value)
     return sign | (bits < largest ? bits : largest);
 }
 
-static void store(enum hoop_type type, void *pattern, size_t index, uint64_t bits)
+static void store(size_t size, void *pattern, size_t index, uint64_t bits)
 {
-    const size_t size = hoop_type_size(type);
     unsigned char *to = (unsigned char *)pattern + index * size;
 
     for (size_t i = 0; i < size; i++) /* in the machine's order */
         to[__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? i : size - 1 - i] = (unsigned char)(bits >> 8 * i);
+}
+
+static bool is_pair(enum hoop_type type)
+{
+    return hoop_op_accepts(HOOP_MINLOC, type);
+}
+
+/* Few values, so that several ranks often have the wanted one and the index decides. */
+struct pair {
+    int64_t value, index;
+};
+
+static struct pair pair_input(int rank, size_t index)
+{
+    const uint64_t bits = scatter(rank, index);
+
+    return (struct pair){(int64_t)(bits % 5) - 2, (int64_t)(bits >> 40)};
+}
+
+static struct pair pair_result(const struct problem *p, size_t index)
+{
+    struct pair best = pair_input(0, index);
+
+    for (int rank = 1; rank < p->ranks; rank++) {
+        const struct pair other = pair_input(rank, index);
+        const int64_t gain = p->op == HOOP_MINLOC ? best.value - other.value : other.value - best.value;
+
+        if (gain > 0 || (gain == 0 && other.index < best.index))
+            best = other;
+    }
+    return best;
+}
+
+static void store_pair(enum hoop_type type, void *pattern, size_t i, struct pair pair)
+{
+    const struct kind *kind = &kinds[type];
+    const size_t size = hoop_type_size(type) / 2;
+
+    store(size, pattern, 2 * i, kind->is_float ? encode(kind, (double)pair.value) : (uint64_t)pair.value);
+    store(size, pattern, 2 * i + 1, (uint64_t)pair.index);
 }
 
 void data_input(const struct problem *problem, int rank, void *pattern, size_t elements)
@@ -200,8 +244,11 @@ void data_input(const struct problem *problem, int rank, void *pattern, size_t e
     const struct kind *kind = &kinds[problem->type];
 
     for (size_t i = 0; i < elements; i++)
-        store(problem->type, pattern, i,
-              kind->is_float ? encode(kind, float_input(problem, rank, i)) : integer_input(problem, rank, i));
+        if (is_pair(problem->type))
+            store_pair(problem->type, pattern, i, pair_input(rank, i));
+        else
+            store(hoop_type_size(problem->type), pattern, i,
+                  kind->is_float ? encode(kind, float_input(problem, rank, i)) : integer_input(problem, rank, i));
 }
 
 static uint64_t float_result(const struct problem *problem, size_t index)
@@ -229,9 +276,14 @@ static uint64_t integer_result(const struct problem *problem, size_t index)
 
 void data_result(const struct problem *problem, void *pattern, size_t elements)
 {
+    const struct kind *kind = &kinds[problem->type];
+
     for (size_t i = 0; i < elements; i++)
-        store(problem->type, pattern, i,
-              kinds[problem->type].is_float ? float_result(problem, i) : integer_result(problem, i));
+        if (is_pair(problem->type))
+            store_pair(problem->type, pattern, i, pair_result(problem, i));
+        else
+            store(hoop_type_size(problem->type), pattern, i,
+                  kind->is_float ? float_result(problem, i) : integer_result(problem, i));
 }
 
 void data_fill(void *vector, size_t elements, const void *pattern, size_t first, size_t size)

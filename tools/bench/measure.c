@@ -68,7 +68,7 @@ void workspace_open(struct workspace *place, const struct options *options, stru
             must(hoop_mem_alloc(comm, &buffer, place->bytes), "memory for the buffers", comm);
         memset(buffer, 0, place->bytes); /* pages of their own, not the kernel's one page of zeros */
         place->buffers[i] = buffer;
-        place->patterns[i] = must_have(malloc(PATTERN_PERIOD * sizeof(uint64_t)));
+        place->patterns[i] = must_have(malloc(PATTERN_PERIOD * sizeof(struct hoop_f64_i64)));
     }
 }
 

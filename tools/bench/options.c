@@ -15,9 +15,13 @@ static const struct argp_option table[] = {
     {"stepfactor", 'f', "FACTOR", 0, "next size = size times FACTOR (default 4)", 1},
     {"stepbytes", 'i', "SIZE", 0, "next size = size + SIZE, instead", 1},
     {NULL, 0, NULL, 0, "What is called:", 2},
-    {"op", 'o', "OPERATOR", 0, "sum, prod, min, max, avg, band, bor, bxor, land, lor, lxor, or all (default sum)", 2},
+    {"op", 'o', "OPERATOR", 0,
+     "sum, prod, min, max, avg, band, bor, bxor, land, lor, lxor, minloc, maxloc, or all (default sum)", 2},
     {"datatype", 'd', "TYPE", 0,
-     "float, double, half, bfloat16, f8e4m3, f8e5m2, int8 to int64, uint8 to uint64, or all (default float)", 2},
+     "float, double, half, bfloat16, f8e4m3, f8e5m2, int8 to int64, uint8 to uint64, a pair (float_int32, "
+     "double_int64, "
+     "int32_int32, int64_int64), or all (default float)",
+     2},
     {"root", 'r', "RANK", 0, "root of reduce and broadcast: a rank, or all (default 0)", 2},
     {"malloc", KEY_MALLOC, NULL, 0, "ordinary memory, not hoop_mem_alloc's", 2},
     {"dirty", KEY_DIRTY, NULL, 0, "rewrite the send buffer before each isolated call, as a program would", 2},
@@ -68,8 +72,10 @@ static const struct hoop_manual_section sections[] = {
 
 static const struct hoop_manual_words words[] = {
     {"", "all_reduce reduce broadcast all_gather reduce_scatter all_to_all gather scatter barrier"},
-    {"op", "sum prod min max avg band bor bxor land lor lxor all"},
-    {"datatype", "float double half bfloat16 f8e4m3 f8e5m2 int8 int16 int32 int64 uint8 uint16 uint32 uint64 all"},
+    {"op", "sum prod min max avg band bor bxor land lor lxor minloc maxloc all"},
+    {"datatype",
+     "float double half bfloat16 f8e4m3 f8e5m2 int8 int16 int32 int64 uint8 uint16 uint32 uint64 float_int32 "
+     "double_int64 int32_int32 int64_int64 all"},
     {"root", "0 all"},
     {"json", "@file"},
     {NULL, NULL},
@@ -105,7 +111,7 @@ static int parse_count(const char *text, int key, int least, struct argp_state *
 bool options_choose(const struct options *options, int type, int op)
 {
     return (options->types & 1u << type) && (options->ops & 1u << op) &&
-           hoop_op_accepts((enum hoop_op)op, (enum hoop_type)type);
+           (!options->collective->reduces || hoop_op_accepts((enum hoop_op)op, (enum hoop_type)type));
 }
 
 int options_pairs(const struct options *options)
@@ -125,7 +131,8 @@ static unsigned parse_ops(const char *text, struct argp_state *state)
     for (int op = 0; op < HOOP_OPS; op++)
         if (strcmp(text, hoop_op_name((enum hoop_op)op)) == 0)
             return 1u << op;
-    argp_error(state, "-o %s: give sum, prod, min, max, avg, band, bor, bxor, land, lor, lxor or all", text);
+    argp_error(state, "-o %s: give sum, prod, min, max, avg, band, bor, bxor, land, lor, lxor, minloc, maxloc or all",
+               text);
     return 0;
 }
 
@@ -136,9 +143,11 @@ static unsigned parse_types(const char *text, struct argp_state *state)
     if (strcmp(text, "all") == 0)
         return (1u << HOOP_TYPES) - 1;
     if (type < 0)
-        argp_error(state,
-                   "-d %s: give float, double, half, bfloat16, f8e4m3, f8e5m2, int8 to int64, uint8 to uint64 or all",
-                   text);
+        argp_error(
+            state,
+            "-d %s: give float, double, half, bfloat16, f8e4m3, f8e5m2, int8 to int64, uint8 to uint64, float_int32, "
+            "double_int64, int32_int32, int64_int64 or all",
+            text);
     return 1u << type;
 }
 
@@ -258,7 +267,9 @@ void options_parse(struct options *options, int argc, char **argv)
     hoop_manual_parse(&manual, argc, argv, 0, options);
     complete(options);
     if (options_pairs(options) == 0) {
-        fputs("hoop-bench: the operators band, bor, bxor, land, lor and lxor take integers only: give another -d\n",
+        fputs("hoop-bench: band, bor, bxor, land, lor and lxor take integers only, minloc and maxloc pairs, and pairs "
+              "take "
+              "nothing else: give another -d\n",
               stderr);
         exit(2);
     }
