@@ -88,8 +88,10 @@ enum {
     HOOP_STEP_STAGED = 1,  /* SEND: copy the data out at once instead of lending the buffer to the peer */
     HOOP_STEP_FORWARD = 2, /* RECV, RECV_REDUCE: the next step sends the same chunk; one pass may do both (fuse) */
     HOOP_STEP_NO_STORE =
-        4,               /* with FORWARD: `to` is overwritten before it is read again and need not be stored (fuse) */
-    HOOP_STEP_JOINED = 8 /* SEND, RECV, RECV_REDUCE: a further part of the bundle on this link */
+        4,                /* with FORWARD: `to` is overwritten before it is read again and need not be stored (fuse) */
+    HOOP_STEP_JOINED = 8, /* SEND, RECV, RECV_REDUCE: a further part of the bundle on this link */
+    HOOP_STEP_BEHIND =
+        16 /* REDUCE, RECV_REDUCE: what comes in is the right operand, for operators that do not commute */
 };
 
 struct hoop_step {
@@ -158,7 +160,8 @@ struct hoop_algo {
     enum hoop_status (*plan)(struct hoop_builder *builder, const struct hoop_problem *problem);
     /* plan and cost see the true root and rank, to keep the order of ranks; false: they see root 0, relabelled. */
     bool any_root;
-    /* Every combined chunk of every plan is ((x0 op x1) op x2) …, whoever combines: the checker holds it to that. */
+    /* Every combined chunk of every plan is ((x0 op x1) op x2) …, whoever combines, and with every operand on its side, so that
+     * operators that do not commute can use it: the checker holds it to that. */
     bool rank_order;
 };
 
@@ -187,6 +190,11 @@ HOOP_API void hoop_lane_recv_reduce(struct hoop_lane *lane, int peer, enum hoop_
                                     enum hoop_buffer from);
 HOOP_API void hoop_lane_recv_reduce_at(struct hoop_lane *lane, int peer, enum hoop_buffer to, int to_chunk,
                                        enum hoop_buffer from, int from_chunk);
+/* The same with the operands' sides changed: to = to op from, and to = from op received. */
+HOOP_API void hoop_lane_combine_behind(struct hoop_lane *lane, enum hoop_buffer to, int to_chunk, enum hoop_buffer from,
+                                       int from_chunk);
+HOOP_API void hoop_lane_recv_reduce_behind(struct hoop_lane *lane, int peer, enum hoop_buffer to, int to_chunk,
+                                           enum hoop_buffer from, int from_chunk);
 /* The lane's latest send or receive is a further part of the message before it to or from the same peer in this lane. What
  * is sent must have been there when that message's first part was sent; the other end joins its step, too. */
 HOOP_API void hoop_lane_join(struct hoop_lane *lane);

@@ -5,7 +5,7 @@
 
 #include "hoop/plan.h"
 
-/* OUT's chunk = ((x0 + x1) + x2) + … of all ranks' messages, one from each; mine is in IN.
+/* OUT's chunk = ((x0 + x1) + x2) + … of all ranks' messages, one from each, every operand on its side; mine is in IN.
  *
  * Rank 0 and 1 begin with their own part; a later rank first gathers what comes before it, and in place it does so in
  * TMP, since its own part lies where the sum will be.

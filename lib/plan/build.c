@@ -131,12 +131,13 @@ static void append(struct hoop_lane *lane, struct hoop_step step)
     lane->step[lane->steps++] = step;
 }
 
-static void append_local(struct hoop_lane *lane, enum hoop_step_kind kind, enum hoop_buffer to, int to_chunk,
-                         enum hoop_buffer from, int from_chunk)
+static void append_local(struct hoop_lane *lane, enum hoop_step_kind kind, unsigned flags, enum hoop_buffer to,
+                         int to_chunk, enum hoop_buffer from, int from_chunk)
 {
     if (!take_chunk(lane, to, to_chunk) || !take_chunk(lane, from, from_chunk))
         return;
     append(lane, (struct hoop_step){.kind = (uint8_t)kind,
+                                    .flags = (uint8_t)flags,
                                     .to_buffer = (uint8_t)to,
                                     .from_buffer = (uint8_t)from,
                                     .to = (uint32_t)to_chunk,
@@ -145,12 +146,18 @@ static void append_local(struct hoop_lane *lane, enum hoop_step_kind kind, enum 
 
 void hoop_lane_copy(struct hoop_lane *lane, enum hoop_buffer to, int to_chunk, enum hoop_buffer from, int from_chunk)
 {
-    append_local(lane, HOOP_STEP_COPY, to, to_chunk, from, from_chunk);
+    append_local(lane, HOOP_STEP_COPY, 0, to, to_chunk, from, from_chunk);
 }
 
 void hoop_lane_combine(struct hoop_lane *lane, enum hoop_buffer to, int to_chunk, enum hoop_buffer from, int from_chunk)
 {
-    append_local(lane, HOOP_STEP_REDUCE, to, to_chunk, from, from_chunk);
+    append_local(lane, HOOP_STEP_REDUCE, 0, to, to_chunk, from, from_chunk);
+}
+
+void hoop_lane_combine_behind(struct hoop_lane *lane, enum hoop_buffer to, int to_chunk, enum hoop_buffer from,
+                              int from_chunk)
+{
+    append_local(lane, HOOP_STEP_REDUCE, HOOP_STEP_BEHIND, to, to_chunk, from, from_chunk);
 }
 
 static void append_send(struct hoop_lane *lane, int peer, enum hoop_buffer from, int chunk, unsigned flags)
@@ -182,17 +189,30 @@ void hoop_lane_recv(struct hoop_lane *lane, int peer, enum hoop_buffer to, int c
            (struct hoop_step){.kind = HOOP_STEP_RECV, .to_buffer = (uint8_t)to, .peer = peer, .to = (uint32_t)chunk});
 }
 
-void hoop_lane_recv_reduce_at(struct hoop_lane *lane, int peer, enum hoop_buffer to, int to_chunk,
-                              enum hoop_buffer from, int from_chunk)
+static void append_recv_reduce(struct hoop_lane *lane, unsigned flags, int peer, enum hoop_buffer to, int to_chunk,
+                               enum hoop_buffer from, int from_chunk)
 {
     if (!take_peer(lane, peer) || !take_chunk(lane, to, to_chunk) || !take_chunk(lane, from, from_chunk))
         return;
     append(lane, (struct hoop_step){.kind = HOOP_STEP_RECV_REDUCE,
+                                    .flags = (uint8_t)flags,
                                     .to_buffer = (uint8_t)to,
                                     .from_buffer = (uint8_t)from,
                                     .peer = peer,
                                     .to = (uint32_t)to_chunk,
                                     .from = (uint32_t)from_chunk});
+}
+
+void hoop_lane_recv_reduce_at(struct hoop_lane *lane, int peer, enum hoop_buffer to, int to_chunk,
+                              enum hoop_buffer from, int from_chunk)
+{
+    append_recv_reduce(lane, 0, peer, to, to_chunk, from, from_chunk);
+}
+
+void hoop_lane_recv_reduce_behind(struct hoop_lane *lane, int peer, enum hoop_buffer to, int to_chunk,
+                                  enum hoop_buffer from, int from_chunk)
+{
+    append_recv_reduce(lane, HOOP_STEP_BEHIND, peer, to, to_chunk, from, from_chunk);
 }
 
 void hoop_lane_recv_reduce(struct hoop_lane *lane, int peer, enum hoop_buffer to, int chunk, enum hoop_buffer from)

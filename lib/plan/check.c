@@ -232,7 +232,10 @@ static void close_proof(struct proof *proof)
 
 static bool open_proof(struct proof *proof)
 {
-    return expr_table_open(&proof->exprs, proof->ranks) && open_cells(proof) &&
+    const struct hoop_algo *algo = proof->plan[0]->algo;
+    const bool strict = algo != NULL && algo->rank_order; /* then operands keep their sides, too */
+
+    return expr_table_open(&proof->exprs, proof->ranks, strict) && open_cells(proof) &&
            (proof->failed || open_threads(proof)) && (proof->failed || open_links(proof)) &&
            (proof->failed || open_known(proof));
 }

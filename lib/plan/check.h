@@ -8,7 +8,7 @@
 /* ---- reduction expressions (check_expr.c) ----
  *
  * A value's history is an expression over the ranks' contributions: x3, or (x0 op x1) op x3, … Equal expressions
- * get equal numbers (hash-consing; a op b is b op a), so comparing two histories is comparing two numbers, and the
+ * get equal numbers (hash-consing; a op b is b op a, unless operands must keep their sides), so comparing two histories is comparing two numbers, and the
  * set of ranks in an expression is made only once. 0 is the undefined value; 1 … ranks are the contributions. */
 
 struct expr {
@@ -22,11 +22,12 @@ struct expr_table {
     uint64_t *set; /* words of 64 ranks each, `words` per expression */
     uint32_t *slot;
     uint32_t leaves, words, used, room, slots;
+    bool strict; /* a op b is not b op a */
 };
 
 enum { EXPR_UNDEFINED = 0, EXPR_NO_MEMORY = UINT32_MAX, EXPR_OVERLAP = UINT32_MAX - 1 };
 
-bool expr_table_open(struct expr_table *table, uint32_t ranks);
+bool expr_table_open(struct expr_table *table, uint32_t ranks, bool strict);
 void expr_table_close(struct expr_table *table);
 /* The expression a op b; EXPR_OVERLAP if a contribution is in both, EXPR_NO_MEMORY. */
 uint32_t expr_combine(struct expr_table *table, uint32_t a, uint32_t b);

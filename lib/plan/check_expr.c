@@ -46,9 +46,9 @@ static bool grow_slots(struct expr_table *table, uint32_t slots)
     return true;
 }
 
-bool expr_table_open(struct expr_table *table, uint32_t ranks)
+bool expr_table_open(struct expr_table *table, uint32_t ranks, bool strict)
 {
-    *table = (struct expr_table){.leaves = ranks, .words = (ranks + 63) / 64};
+    *table = (struct expr_table){.leaves = ranks, .words = (ranks + 63) / 64, .strict = strict};
     if (!grow_exprs(table, 4 * ranks + 16) || !grow_slots(table, 64))
         return false;
     memset(table->set, 0, (size_t)(ranks + 1) * table->words * sizeof *table->set);
@@ -80,7 +80,7 @@ static uint32_t append(struct expr_table *table, uint32_t a, uint32_t b)
 
     if (left.ordered != 0 && right.parts == 1 && b == left.ordered + 1) /* b is the contribution of that rank */
         expr.ordered = left.ordered + 1;
-    else if (right.ordered != 0 && left.parts == 1 && a == right.ordered + 1)
+    else if (!table->strict && right.ordered != 0 && left.parts == 1 && a == right.ordered + 1)
         expr.ordered = right.ordered + 1;
     table->expr[made] = expr;
     for (uint32_t i = 0; i < words; i++)
@@ -91,7 +91,7 @@ static uint32_t append(struct expr_table *table, uint32_t a, uint32_t b)
 
 uint32_t expr_combine(struct expr_table *table, uint32_t a, uint32_t b)
 {
-    if (a > b) {
+    if (a > b && !table->strict) {
         const uint32_t swap = a;
 
         a = b;

@@ -87,8 +87,11 @@ static inline void write_cell(const struct run *run, unsigned buffer, uint32_t c
     cell->origin = origin;
 }
 
-static uint32_t combine(const struct run *run, uint32_t a, uint32_t a_origin, uint32_t b, uint32_t b_origin)
+/* a: what comes in; b: what is there. */
+static uint32_t combine(const struct run *run, const struct hoop_step *step, uint32_t a, uint32_t a_origin, uint32_t b,
+                        uint32_t b_origin)
 {
+    const bool behind = (step->flags & HOOP_STEP_BEHIND) != 0;
     struct proof *proof = run->proof;
 
     if (a_origin != b_origin) {
@@ -96,7 +99,7 @@ static uint32_t combine(const struct run *run, uint32_t a, uint32_t a_origin, ui
                     b_origin % proof->grid);
         return a;
     }
-    const uint32_t made = expr_combine(&proof->exprs, a, b);
+    const uint32_t made = expr_combine(&proof->exprs, behind ? b : a, behind ? a : b);
     if (made == EXPR_OVERLAP) {
         proof_fault(proof, run->thread, "adds the part of rank %u a second time",
                     expr_common_rank(&proof->exprs, a, b));
@@ -124,7 +127,7 @@ static enum outcome do_local(const struct run *run, const struct hoop_step *step
         const struct cell old = read_cell(run, step->to_buffer, step->to);
 
         if (!run->proof->failed)
-            expr = combine(run, from.expr, from.origin, old.expr, old.origin);
+            expr = combine(run, step, from.expr, from.origin, old.expr, old.origin);
     }
     write_cell(run, step->to_buffer, step->to, expr, from.origin);
     return DONE;
@@ -271,7 +274,7 @@ static enum outcome do_receive(const struct run *run, const struct hoop_step *st
         const struct cell own = read_cell(run, step->from_buffer, step->from);
 
         if (!proof->failed)
-            expr = combine(run, message.expr, message.origin, own.expr, own.origin);
+            expr = combine(run, step, message.expr, message.origin, own.expr, own.origin);
     }
     write_cell(run, step->to_buffer, step->to, store ? expr : EXPR_UNDEFINED, message.origin);
     if (!store) {

@@ -109,9 +109,10 @@ static bool forwards(const struct place *at, const struct hoop_step *step)
 static bool check_flags(const struct place *at, const struct hoop_step *step)
 {
     const bool received = step->kind == HOOP_STEP_RECV || step->kind == HOOP_STEP_RECV_REDUCE;
-    const unsigned allowed = step->kind == HOOP_STEP_SEND ? HOOP_STEP_STAGED | HOOP_STEP_JOINED
-                             : received                   ? HOOP_STEP_FORWARD | HOOP_STEP_NO_STORE | HOOP_STEP_JOINED
-                                                          : 0;
+    const bool reduces = step->kind == HOOP_STEP_REDUCE || step->kind == HOOP_STEP_RECV_REDUCE;
+    const unsigned allowed = (step->kind == HOOP_STEP_SEND ? HOOP_STEP_STAGED | HOOP_STEP_JOINED : 0u) |
+                             (received ? HOOP_STEP_FORWARD | HOOP_STEP_NO_STORE | HOOP_STEP_JOINED : 0u) |
+                             (reduces ? HOOP_STEP_BEHIND : 0u);
     const bool forward = (step->flags & HOOP_STEP_FORWARD) != 0;
 
     if ((step->flags & ~allowed) == 0 && (!forward || forwards(at, step)) &&

@@ -90,18 +90,19 @@ size_t hoop_choice_published(const struct hoop_problem *problem, size_t vector)
     return hoop_coll_shape(problem->coll)->in == HOOP_OWN_BLOCK ? vector / (size_t)problem->ranks : vector;
 }
 
-struct hoop_decision hoop_choose(const struct hoop_choice *choice, const struct hoop_problem *problem, size_t vector)
+static struct hoop_decision choose(const struct hoop_choice *choice, const struct hoop_problem *problem, size_t vector,
+                                   bool in_order)
 {
     struct hoop_decision best = {choice->flat, HOOP_BY_COST};
     const struct hoop_algo *algo;
     double least = DBL_MAX;
 
-    if (choice->forced && choice->forced->applicable(problem))
+    if (choice->forced && choice->forced->applicable(problem) && (!in_order || choice->forced->rank_order))
         return (struct hoop_decision){choice->forced, HOOP_BY_FORCE};
     if (hoop_choice_published(problem, vector) <= choice->flat_max)
         return (struct hoop_decision){choice->flat, HOOP_BY_SIZE};
     for (int i = 0; (algo = hoop_algo_get(i)) != NULL; i++) {
-        if (!algo->applicable(problem) || !hoop_choice_admits(choice, algo, problem))
+        if (!algo->applicable(problem) || !hoop_choice_admits(choice, algo, problem) || (in_order && !algo->rank_order))
             continue;
         const double time =
             hoop_model_predict(&choice->model, algo, problem, vector, choice->frame, choice->cores).time;
@@ -111,4 +112,15 @@ struct hoop_decision hoop_choose(const struct hoop_choice *choice, const struct 
         }
     }
     return best;
+}
+
+struct hoop_decision hoop_choose(const struct hoop_choice *choice, const struct hoop_problem *problem, size_t vector)
+{
+    return choose(choice, problem, vector, false);
+}
+
+struct hoop_decision hoop_choose_in_order(const struct hoop_choice *choice, const struct hoop_problem *problem,
+                                          size_t vector)
+{
+    return choose(choice, problem, vector, true);
 }

@@ -31,4 +31,8 @@ size_t hoop_choice_published(const struct hoop_problem *problem, size_t vector);
 /* The algorithm for a call of `vector` bytes, and why. Never fails: flat serves everything. Earlier algorithms win ties. */
 struct hoop_decision hoop_choose(const struct hoop_choice *choice, const struct hoop_problem *problem, size_t vector);
 
+/* The same among algorithms with rank_order; HOOP_ALGO counts only if it names one of them. */
+struct hoop_decision hoop_choose_in_order(const struct hoop_choice *choice, const struct hoop_problem *problem,
+                                          size_t vector);
+
 #endif

@@ -22,11 +22,11 @@ static const struct {
     uint8_t flags;       /* those it may have */
 } kinds[HOOP_STEP_KINDS] = {
     [HOOP_STEP_COPY] = {"copy", false, true, true, 0},
-    [HOOP_STEP_REDUCE] = {"reduce", false, true, true, 0},
+    [HOOP_STEP_REDUCE] = {"reduce", false, true, true, HOOP_STEP_BEHIND},
     [HOOP_STEP_SEND] = {"send", true, false, true, HOOP_STEP_STAGED | HOOP_STEP_JOINED},
     [HOOP_STEP_RECV] = {"recv", true, true, false, HOOP_STEP_FORWARD | HOOP_STEP_NO_STORE | HOOP_STEP_JOINED},
     [HOOP_STEP_RECV_REDUCE] = {"recv_reduce", true, true, true,
-                               HOOP_STEP_FORWARD | HOOP_STEP_NO_STORE | HOOP_STEP_JOINED},
+                               HOOP_STEP_FORWARD | HOOP_STEP_NO_STORE | HOOP_STEP_JOINED | HOOP_STEP_BEHIND},
     [HOOP_STEP_AFTER] = {"after", true, false, false, 0},
 };
 
@@ -38,7 +38,8 @@ static const struct {
 } flags[] = {{"staged", HOOP_STEP_STAGED},
              {"forward", HOOP_STEP_FORWARD},
              {"no_store", HOOP_STEP_NO_STORE},
-             {"joined", HOOP_STEP_JOINED}};
+             {"joined", HOOP_STEP_JOINED},
+             {"behind", HOOP_STEP_BEHIND}};
 
 enum { BUFFERS = sizeof buffers / sizeof buffers[0], FLAGS = sizeof flags / sizeof flags[0] };
 

@@ -135,7 +135,7 @@ static void change_fields(struct hoop_plan **plan, uint32_t rank, uint32_t lane,
         TRY(TO_BUFFER, to_buffer, buffer, has_to && !after);
         TRY(FROM_BUFFER, from_buffer, buffer, has_from);
     }
-    for (uint8_t bit = 0; bit < 4; bit++)
+    for (uint8_t bit = 0; bit < 5; bit++)
         TRY(FLAG, flags, (uint8_t)(good.flags ^ 1u << bit), true);
 #undef TRY
 }

@@ -295,7 +295,8 @@ static const struct hoop_manual_section sections[] = {
                   "after\twaits until another lane has done a step\n"
                   "forward\tmay be sent on by the next step in the same pass\n"
                   "no_store\tneed not be stored\n"
-                  "joined\ta further part of the message before it on the same link\n"},
+                  "joined\ta further part of the message before it on the same link\n"
+                  "behind\twhat comes in is the right operand: to op from, from op received\n"},
     {"EXIT CODES", "0\tdone; check: everything is proved\n"
                    "1\tcheck: a plan is wrong, as the text on standard error says; or the output\n"
                    "cannot be written, or the algorithm does not solve the problem\n"
