@@ -38,7 +38,7 @@ static enum hoop_status lay_out(struct hoop_board *board)
     board->flat_stride = (HOOP_FLAT_HEAD + shape->flat + 127) / 128 * 128;
     board->ring_at = board->flat_at + page_up(ranks * HOOP_FLAT_SLOTS * board->flat_stride);
     if (__builtin_mul_overflow(ranks * ranks * (size_t)shape->lanes, shape->ring, &rings) ||
-        __builtin_mul_overflow(ranks, shape->heap, &heaps) ||
+        __builtin_mul_overflow(ranks, shape->heap + HOOP_HEAP_SKEW, &heaps) ||
         __builtin_add_overflow(board->ring_at, rings, &board->heap_at) ||
         __builtin_add_overflow(board->heap_at, heaps, &size) || size > (size_t)1 << 46)
         return hoop_fail(

@@ -8,7 +8,8 @@ enum { PAGE = 4096 };
 
 struct block {
     struct block *next;
-    size_t offset, bytes; /* offset in the board */
+    size_t offset; /* in the board */
+    size_t bytes;  /* with a page that is not used, where there is room for it: see HOOP_HEAP_SKEW */
 };
 
 struct hoop_heap {
@@ -55,7 +56,8 @@ static struct block **find_gap(struct hoop_heap *heap, size_t bytes, size_t *off
             return at;
         *offset = (*at)->offset + (*at)->bytes;
     }
-    return end - *offset >= bytes ? at : NULL;
+    return *offset <= end && end - *offset >= bytes ? at
+                                                    : NULL; /* the last block's spare page may lie behind the end */
 }
 
 enum hoop_status hoop_heap_take(struct hoop_heap *heap, size_t bytes, void **memory)
@@ -77,7 +79,7 @@ enum hoop_status hoop_heap_take(struct hoop_heap *heap, size_t bytes, void **mem
     else
         status = hoop_board_reserve(heap->board, offset, rounded, "hoop_mem_alloc");
     if (status == HOOP_OK) {
-        *block = (struct block){*at, offset, rounded};
+        *block = (struct block){*at, offset, *at && (*at)->offset - offset == rounded ? rounded : rounded + PAGE};
         *at = block;
         *memory = heap->board->base + offset;
     }
