@@ -2,6 +2,7 @@
 /* One call: its turn, its publication, its run and its outcome. */
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -310,43 +311,60 @@ static enum hoop_status run_flat(const struct hoop_comm_call *call, size_t vecto
     const bool timed = vector >= TIMED_LEAST && vector >= comm->flat.lend_least;
     const uint64_t begin = timed ? hoop_now() : 0;
     const enum hoop_status status = hoop_flat_run(&comm->flat, &flat, &comm->wait);
+    hoop_wait_settle(&comm->wait);
     if (timed && comm->flat.direct && status == HOOP_OK)
         hoop_comm_time(comm, call->coll, vector, NULL, hoop_now() - begin);
     memcpy(comm->stats.last_plan, comm->flat.direct ? "direct/shm/shared" : "flat/shm/lines\0\0\0", 18);
     return status;
 }
 
+/* By a plan, over links. */
+static enum hoop_status run_planned(const struct hoop_comm_call *call, const struct hoop_algo *algo, size_t vector,
+                                    uint64_t tag)
+{
+    struct hoop_comm *comm = call->comm;
+
+    if (comm->sequence > HOOP_RUN_AHEAD) {
+        enum hoop_status status = hoop_flat_await_start(&comm->flat, comm->sequence - HOOP_RUN_AHEAD, &comm->wait);
+        if (status != HOOP_OK)
+            return status;
+    }
+    hoop_wait_ring(&comm->wait); /* ranks that run ahead may wait for us to have started */
+    const uint64_t begin = hoop_now();
+    const enum hoop_status status = needs_wide(call) ? run_wide(call, algo, tag) : run_and_divide(call, algo, tag);
+    if (status == HOOP_OK && call->blocks == NULL)
+        hoop_comm_time(comm, call->coll, vector, algo, hoop_now() - begin);
+    return status;
+}
+
+/* What needs no plan comes first, since to weigh the plans would take as long as such a call. */
 static enum hoop_status run_together(const struct hoop_comm_call *call, uint64_t tag, struct hoop_record *record)
 {
     struct hoop_comm *comm = call->comm;
+    const struct hoop_choice *choice = &comm->choice;
     const struct hoop_problem problem = {.coll = call->coll,
                                          .ranks = comm->ranks,
                                          .in_place = call->in_place,
                                          .channels = 1,
                                          .uneven = call->blocks && call->coll == HOOP_ALL_TO_ALL};
     const size_t vector = judged(call);
-    const struct hoop_algo *algo = hoop_comm_select(comm, &problem, vector);
+    const bool even = call->blocks == NULL, direct = even && vector >= comm->flat.lend_least,
+               small = even && hoop_choice_published(&problem, vector) <= choice->flat_max,
+               weigh = !direct && (choice->forced || !small);
+    const struct hoop_algo *algo = weigh ? hoop_comm_select(comm, &problem, vector) : choice->flat;
 
-    record->plan = algo->name;
     hoop_wait_begin(&comm->wait, comm->sequence);
-    if (call->blocks == NULL &&
-        (vector >= comm->flat.lend_least ||
-         (algo == comm->choice.flat && hoop_choice_published(&problem, vector) <= comm->choice.flat_max))) {
+    record->plan = algo->name;
+    if (direct || (small && algo == choice->flat)) {
         const enum hoop_status status = run_flat(call, vector, tag);
+        if (comm->flat.direct)
+            record->plan = "direct";
         if (status != HOOP_AGAIN)
             return status;
+        algo = hoop_comm_select(comm, &problem, vector);
+        record->plan = algo->name;
     }
-    if (comm->sequence > HOOP_RUN_AHEAD) {
-        enum hoop_status status = hoop_flat_await_start(&comm->flat, comm->sequence - HOOP_RUN_AHEAD, &comm->wait);
-        if (status != HOOP_OK)
-            return status;
-    }
-    hoop_flat_ring_all(comm->board); /* ranks that run ahead may wait for us to have started */
-    const uint64_t begin = hoop_now();
-    const enum hoop_status status = needs_wide(call) ? run_wide(call, algo, tag) : run_and_divide(call, algo, tag);
-    if (status == HOOP_OK && call->blocks == NULL)
-        hoop_comm_time(comm, call->coll, vector, algo, hoop_now() - begin);
-    return status;
+    return run_planned(call, algo, vector, tag);
 }
 
 /* A call that failed by itself must not leave the others waiting. */
@@ -423,8 +441,12 @@ static void wait_for_turn(struct hoop_comm *comm, uint64_t ticket)
         return;
     pthread_mutex_lock(&comm->order);
     atomic_fetch_add(&comm->waiting, 1);
-    while (atomic_load(&comm->served) != ticket)
-        pthread_cond_wait(&comm->turn, &comm->order);
+    while (atomic_load(&comm->served) != ticket) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec++; /* see take_turn_now */
+        pthread_cond_timedwait(&comm->turn, &comm->order, &until);
+    }
     atomic_fetch_sub(&comm->waiting, 1);
     pthread_mutex_unlock(&comm->order);
 }
@@ -452,15 +474,16 @@ static enum hoop_status take_turn(void *data)
     return status;
 }
 
-/* On the caller's thread: no lock unless a stream waits. */
+/* On the caller's thread, without lock or fence: as there is one call at a time, whoever could wait for the end of this one has not
+ * begun. Should a program break that rule, the waiter looks again after a second. */
 static enum hoop_status take_turn_now(const struct hoop_comm_call *call)
 {
     struct hoop_comm *comm = call->comm;
 
     wait_for_turn(comm, call->ticket);
     const enum hoop_status status = run(call);
-    atomic_store(&comm->served, call->ticket + 1);
-    if (atomic_load(&comm->waiting) > 0)
+    atomic_store_explicit(&comm->served, call->ticket + 1, memory_order_release);
+    if (atomic_load_explicit(&comm->waiting, memory_order_relaxed) > 0)
         end_turn(comm, call->ticket);
     return status;
 }

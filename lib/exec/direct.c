@@ -275,13 +275,14 @@ static void take_back(const struct hoop_flat *flat, const struct hoop_flat_call 
 enum hoop_status hoop_direct_run(struct hoop_flat *flat, const struct hoop_flat_call *call, struct hoop_wait *wait)
 {
     const int own = flat->board->rank;
-    enum hoop_status status = work(flat, call);
 
+    hoop_wait_settle(wait); /* the work may take long */
+    enum hoop_status status = work(flat, call);
     flat->direct = true;
     if (call->vector >= flat->stream_least)
         hoop_kernel_copies_done();
     atomic_store_explicit(&hoop_board_card(flat->board, own)->finished, call->sequence, memory_order_release);
-    hoop_flat_ring_all(flat->board);
+    hoop_wait_owe(wait);
     if (status == HOOP_OK && (needs_in(call, own) || needs_out(call, own)))
         status = await_all(flat, call, wait);
     if (status != HOOP_OK)

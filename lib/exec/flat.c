@@ -53,16 +53,6 @@ size_t hoop_flat_bytes(const struct hoop_flat_call *call, int ranks)
     return bytes > SIZE_MAX / (size_t)ranks ? SIZE_MAX : bytes * (size_t)ranks;
 }
 
-void hoop_flat_ring_all(const struct hoop_board *board)
-{
-    atomic_thread_fence(memory_order_seq_cst);
-    for (int rank = 0; rank < board->shape.ranks; rank++) {
-        struct hoop_bell *bell = &hoop_board_card(board, rank)->bell;
-        if (atomic_load_explicit(&bell->armed, memory_order_relaxed) && rank != board->rank)
-            hoop_bell_wake(bell);
-    }
-}
-
 static bool all_started(struct hoop_flat *flat, uint64_t need)
 {
     uint64_t floor = UINT64_MAX;
@@ -82,7 +72,7 @@ enum hoop_status hoop_flat_await_start(struct hoop_flat *flat, uint64_t need, st
 {
     if (all_started(flat, need))
         return HOOP_OK;
-    hoop_flat_ring_all(flat->board); /* they may wait for our `started` as we do for theirs */
+    hoop_wait_owe(wait); /* they may wait for our `started` as we do for theirs */
     while (!all_started(flat, need)) {
         enum hoop_status status = hoop_wait_step(wait);
         if (status != HOOP_OK)
@@ -109,7 +99,7 @@ static enum hoop_status publish(struct hoop_flat *flat, const struct hoop_flat_c
     else
         hoop_kernel_copy(slot->data, call->in, hoop_flat_bytes(call, flat->board->shape.ranks));
     atomic_store_explicit(&slot->word, call->sequence << 1 | (offer != NULL), memory_order_release);
-    hoop_flat_ring_all(flat->board);
+    hoop_wait_owe(wait);
     return HOOP_OK;
 }
 
@@ -216,7 +206,7 @@ static enum hoop_status take_from_root(struct hoop_flat *flat, const struct hoop
         status = publish(flat, call, offer, wait);
         flat->inputs[call->root] = offer ? (const void *)offer : call->in;
     } else {
-        hoop_flat_ring_all(flat->board); /* the root may wait for our `started` */
+        hoop_wait_owe(wait); /* the root may wait for our `started` */
         status = read_slot(flat, call, call->root, wait, &offered);
     }
     if (status != HOOP_OK)

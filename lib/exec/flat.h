@@ -65,7 +65,4 @@ enum hoop_status hoop_flat_run(struct hoop_flat *flat, const struct hoop_flat_ca
  * Blocking: until then or a verdict.   Errors: the verdict's. */
 enum hoop_status hoop_flat_await_start(struct hoop_flat *flat, uint64_t need, struct hoop_wait *wait);
 
-/* Wake every rank that sleeps: something of ours has been published. */
-void hoop_flat_ring_all(const struct hoop_board *board);
-
 #endif

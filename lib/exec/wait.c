@@ -140,10 +140,24 @@ static void next_phase(struct hoop_wait *wait)
     }
 }
 
+void hoop_wait_ring(struct hoop_wait *wait)
+{
+    const struct hoop_board *board = wait->board;
+
+    wait->owes = false;
+    atomic_thread_fence(memory_order_seq_cst);
+    for (int rank = 0; rank < board->shape.ranks; rank++) {
+        struct hoop_bell *bell = &hoop_board_card(board, rank)->bell;
+        if (atomic_load_explicit(&bell->armed, memory_order_relaxed) && rank != board->rank)
+            hoop_bell_wake(bell);
+    }
+}
+
 enum hoop_status hoop_wait_step(struct hoop_wait *wait)
 {
     struct hoop_bell *bell = &hoop_board_card(wait->board, wait->board->rank)->bell;
 
+    hoop_wait_settle(wait);
     switch (wait->phase) {
     case HOOP_WAIT_SPIN:
         if (wait->polls < wait->spins)

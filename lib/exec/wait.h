@@ -23,6 +23,7 @@ struct hoop_wait {
     uint64_t next_look, next_report;
     enum hoop_wait_phase phase;
     int polls; /* in this phase */
+    bool owes; /* something of ours was published, and sleepers have not been woken for it */
     /* figures */
     uint64_t sleeps;
 };
@@ -38,6 +39,22 @@ static inline void hoop_wait_begin(struct hoop_wait *wait, uint64_t sequence)
     wait->begun = 0;
     wait->phase = HOOP_WAIT_SPIN;
     wait->polls = 0;
+}
+
+/* Wake every rank that sleeps: something of ours has been published. */
+void hoop_wait_ring(struct hoop_wait *wait);
+
+/* The same, but later: at the next step of waiting, or hoop_wait_settle. Waking needs a fence, which stands still until what was
+ * published has left this core. Meanwhile the peers' news, which are most often there already, can be on their way. */
+static inline void hoop_wait_owe(struct hoop_wait *wait)
+{
+    wait->owes = true;
+}
+
+static inline void hoop_wait_settle(struct hoop_wait *wait)
+{
+    if (wait->owes)
+        hoop_wait_ring(wait);
 }
 
 /* Nothing moved: spend some time. Returns HOOP_OK (poll again) or the verdict's status. */
