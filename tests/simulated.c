@@ -67,7 +67,8 @@ static void start_rank(struct rank *all, const struct hoop_case *c, const struct
                                          .rank = rank,
                                          .root = c->root,
                                          .in_place = in_place,
-                                         .channels = how->channels};
+                                         .channels = how->channels,
+                                         .groups = how->groups};
     const size_t in_bytes = case_in_bytes(c), out_bytes = case_out_bytes(c),
                  larger = in_bytes > out_bytes ? in_bytes : out_bytes;
 

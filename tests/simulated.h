@@ -11,6 +11,7 @@ enum { SIMULATED_MOST = 16 };
 
 struct simulated {
     const struct hoop_algo *algo;
+    const struct hoop_groups *groups; /* NULL: none */
     int channels;
     size_t frame; /* bytes of one slice */
     const struct hoop_sim_config *config;

@@ -108,6 +108,18 @@ struct hoop_lane_plan {
     struct hoop_step *step;
 };
 
+/* Ranks in groups of such as are near each other: of a NUMA node, a socket, a host. Equal on all ranks; read-only. */
+struct hoop_groups {
+    int ranks, groups;
+    bool equal;        /* as many ranks in each group */
+    const int *group;  /* number of each rank's group; groups are numbered by their first ranks */
+    const int *place;  /* of each rank in its group, in rank order */
+    const int *first;  /* group g is member[first[g]] … member[first[g + 1] - 1]; groups + 1 of them */
+    const int *member; /* ranks, group by group */
+};
+
+struct hoop_algo;
+
 /* What a plan is made for. Equal on all ranks but for `rank`. */
 struct hoop_problem {
     enum hoop_coll coll;
@@ -120,6 +132,10 @@ struct hoop_problem {
         uneven; /* all_to_all: the blocks differ in size, and only the two ranks concerned know it, so each block must go whole
                         and straight from one to the other. Only `applicable` looks at it */
     int channels; /* copies of the program side by side, each on its own part of every chunk; 1 … HOOP_MAX_CHANNELS */
+    const struct hoop_groups *groups; /* NULL: none. Must outlive the plan */
+    const struct hoop_algo *inter,
+        *intra; /* the parts of an algorithm that composes others, across and inside of groups;
+                                              NULL: as it sees fit */
 };
 
 enum { HOOP_MAX_CHANNELS = 16, HOOP_MAX_LANES = 64 };
@@ -152,7 +168,7 @@ struct hoop_lane;
 /* An algorithm: one file of lib/algo, one line of lib/algo/algos.def. */
 struct hoop_algo {
     const char *name;
-    /* May this algorithm solve the problem? Looks at coll, ranks and in_place only. */
+    /* May this algorithm solve the problem? Looks at coll, ranks, in_place, groups, inter and intra only. */
     bool (*applicable)(const struct hoop_problem *problem);
     /* The formulas of the file's head. */
     struct hoop_cost (*cost)(const struct hoop_problem *problem);
@@ -163,6 +179,8 @@ struct hoop_algo {
     /* Every combined chunk of every plan is ((x0 op x1) op x2) …, whoever combines, and with every operand on its side, so that
      * operators that do not commute can use it: the checker holds it to that. */
     bool rank_order;
+    /* Made of others' plans: the formulas are bounds, which a plan may stay below. */
+    bool composed;
 };
 
 /* ---- writing a plan: builder calls keep the first error and do nothing after it
@@ -200,6 +218,32 @@ HOOP_API void hoop_lane_recv_reduce_behind(struct hoop_lane *lane, int peer, enu
 HOOP_API void hoop_lane_join(struct hoop_lane *lane);
 /* The lane goes on only when `other` has done everything written to it so far (of the same slice). */
 HOOP_API void hoop_lane_after(struct hoop_lane *lane, const struct hoop_lane *other);
+/* The lane of that number, made if there are not as many yet. */
+HOOP_API struct hoop_lane *hoop_lane_get(struct hoop_builder *builder, int number);
+
+/* Every lane goes on only when all have done everything written so far (of the same slice). */
+HOOP_API void hoop_lanes_meet(struct hoop_builder *builder);
+
+/* A plan inside of a plan: another algorithm's solution among some of the ranks, on some of the chunks. */
+struct hoop_sub {
+    const struct hoop_algo *algo;
+    enum hoop_coll coll;
+    bool in_place;
+    int ranks, rank; /* of the inner plan; its root is 0. rank -1: this one takes no part */
+    int parts;       /* chunks of the plan for each of the inner one: every inner step becomes so many, one message */
+    /* The rank that the inner plan's rank i is, and the chunk that a part of its chunk is. TMP chunks of the inner plan go
+     * by the chunk whose data they hold. */
+    int (*peer)(const void *context, int i);
+    int (*chunk)(const void *context, int chunk, int part);
+    const void *context;
+    enum hoop_buffer in, out;     /* what is the inner plan's IN and OUT here */
+    int in_shift, out_shift, tmp; /* added to the chunk's number where that is TMP; and for the inner plan's TMP */
+};
+
+/* Write the inner plan behind what was written so far, from lane 0 on; all of it begins when that is done.
+ * Where the inner plan is proved for one slot a link, the parts keep to that: sends and the receives that follow them go part
+ * by part. */
+HOOP_API void hoop_compose(struct hoop_builder *builder, const struct hoop_sub *sub);
 /* HOOP_OK, or the first error of the calls before. */
 HOOP_API enum hoop_status hoop_builder_status(const struct hoop_builder *builder);
 
@@ -223,6 +267,33 @@ HOOP_API const struct hoop_algo *hoop_algo_get(int i);
 HOOP_API const struct hoop_algo *hoop_algo_find(const char *name);
 /* One line for people about algorithm i; "" past the end.   Blocking: never.   Threads: any.   Errors: none. */
 HOOP_API const char *hoop_algo_help(int i);
+
+/* Read the name of an algorithm as users type it: "ring", or with its parts "hier(ring,twoshot)".
+ *
+ * algo, inter, intra   receive it; the parts are NULL where the text has none.
+ * Blocking: never.   Threads: any.   Errors: false, and nothing is changed, if there is no such algorithm. */
+HOOP_API bool hoop_algo_read(const char *text, const struct hoop_algo **algo, const struct hoop_algo **inter,
+                             const struct hoop_algo **intra);
+
+enum { HOOP_ALGO_TEXT = 64 };
+
+/* Write that text; always ends with NUL.   Blocking: never.   Threads: any.   Errors: none. */
+HOOP_API void hoop_algo_text(char text[HOOP_ALGO_TEXT], const struct hoop_algo *algo, const struct hoop_algo *inter,
+                             const struct hoop_algo *intra);
+
+/* Make groups. Free them with hoop_groups_free.
+ *
+ * ranks   1 or more.   label   one number a rank; ranks of the same number are a group.
+ * Blocking: never.   Threads: any.   Errors: HOOP_ERR_MEMORY. */
+HOOP_API enum hoop_status hoop_groups_new(struct hoop_groups **groups, int ranks, const int *label);
+
+/* Make groups of neighbouring ranks by their sizes: "4" for groups of 4, "3,2" for 3 and 2 by turns; the last one may be
+ * smaller.
+ * Blocking: never.   Threads: any.   Errors: HOOP_ERR_ARG (no such text), HOOP_ERR_MEMORY. */
+HOOP_API enum hoop_status hoop_groups_cut(struct hoop_groups **groups, int ranks, const char *sizes);
+
+/* Free groups; NULL is allowed.   Blocking: never.   Threads: any.   Errors: none. */
+HOOP_API void hoop_groups_free(struct hoop_groups *groups);
 
 /* Names as users type them: "all_reduce", …; -1 for a text that is none.   Blocking: never.   Threads: any.   Errors: none. */
 HOOP_API const char *hoop_coll_name(enum hoop_coll coll);
@@ -322,10 +393,12 @@ HOOP_API enum hoop_status hoop_model_load(struct hoop_model *model, const char *
 struct hoop_choice {
     const struct hoop_algo *flat;   /* serves every collective */
     const struct hoop_algo *forced; /* HOOP_ALGO; NULL: by cost. Where it cannot serve a collective, cost decides */
-    size_t frame, flat_max;         /* HOOP_SLICE; HOOP_FLAT_MAX */
-    int cores;                      /* that the ranks may run on, all together */
-    bool deterministic;             /* HOOP_DETERMINISTIC: what combines, combines in rank order */
-    struct hoop_model model;        /* HOOP_MODEL, or the built-in one */
+    const struct hoop_algo *inter, *intra; /* the forced one's parts; NULL: by cost */
+    const struct hoop_groups *groups;      /* HOOP_GROUPS, or the machine's; NULL: none */
+    size_t frame, flat_max;                /* HOOP_SLICE; HOOP_FLAT_MAX */
+    int cores;                             /* that the ranks may run on, all together */
+    bool deterministic;                    /* HOOP_DETERMINISTIC: what combines, combines in rank order */
+    struct hoop_model model;               /* HOOP_MODEL, or the built-in one */
 };
 
 /* What a communicator made now on this machine would choose by: settings from the environment, the cores of this process,

@@ -93,4 +93,4 @@ static enum hoop_status plan(struct hoop_builder *b, const struct hoop_problem *
     return hoop_builder_status(b);
 }
 
-const struct hoop_algo hoop_algo_bruck = {"bruck", applicable, cost, plan, false, false};
+const struct hoop_algo hoop_algo_bruck = {.name = "bruck", .applicable = applicable, .cost = cost, .plan = plan};

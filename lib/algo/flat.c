@@ -117,7 +117,7 @@ static enum hoop_status plan(struct hoop_builder *b, const struct hoop_problem *
     }
     send_to_all(lane, p);
     if (hoop_coll_shape(p->coll)->sums) {
-        hoop_algo_sum_in_order(lane, p, in_blocks(p) ? p->rank : 0, 0);
+        hoop_algo_sum_in_order(lane, p, in_blocks(p) ? p->rank : 0, in_blocks(p) ? p->rank : 0);
     } else {
         copy_own(lane, p);
         receive_from_all(lane, p);

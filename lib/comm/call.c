@@ -184,11 +184,15 @@ static enum hoop_status run_plan(const struct hoop_comm_call *call, const struct
                                          .rank = comm->rank,
                                          .root = rooted ? call->root : 0,
                                          .in_place = rooted ? on_root_in_place(call) : call->in_place,
-                                         .channels = comm->channels};
+                                         .channels = comm->channels,
+                                         .groups = algo->composed ? comm->groups : NULL,
+                                         .inter = comm->chosen.inter,
+                                         .intra = comm->chosen.intra};
     const struct hoop_comm_blocks *blocks = call->blocks;
     const size_t element = element_of(call), frame = comm->choice.frame;
     const struct hoop_plan *plan = NULL;
     struct hoop_binding binding;
+    char name[HOOP_ALGO_TEXT];
     size_t offset;
 
     enum hoop_status status = hoop_plan_cache_get(&comm->plans, algo, &problem, &plan);
@@ -213,7 +217,8 @@ static enum hoop_status run_plan(const struct hoop_comm_call *call, const struct
                                        .tmp = comm->tmp.memory,
                                        .tag = tag,
                                        .out_shared = hoop_board_owns(comm->board, call->out, 1, &offset)};
-    snprintf(comm->stats.last_plan, sizeof comm->stats.last_plan, "%s/shm/%dch/%zusl", algo->name, comm->channels,
+    hoop_algo_text(name, algo, problem.inter, problem.intra);
+    snprintf(comm->stats.last_plan, sizeof comm->stats.last_plan, "%.40s/shm/%dch/%zusl", name, comm->channels,
              binding.slices);
     status = hoop_exec_start(comm->exec, &run);
     return status == HOOP_OK ? drive(comm) : status;
@@ -351,7 +356,9 @@ static enum hoop_status run_together(const struct hoop_comm_call *call, uint64_t
     const bool even = call->blocks == NULL, direct = even && vector >= comm->flat.lend_least,
                small = even && hoop_choice_published(&problem, vector) <= choice->flat_max,
                weigh = !direct && (choice->forced || !small);
-    const struct hoop_algo *algo = weigh ? hoop_comm_select(comm, &problem, vector) : choice->flat;
+
+    comm->chosen = weigh ? hoop_comm_select(comm, &problem, vector) : (struct hoop_decision){.algo = choice->flat};
+    const struct hoop_algo *algo = comm->chosen.algo;
 
     hoop_wait_begin(&comm->wait, comm->sequence);
     record->plan = algo->name;
@@ -361,7 +368,8 @@ static enum hoop_status run_together(const struct hoop_comm_call *call, uint64_t
             record->plan = "direct";
         if (status != HOOP_AGAIN)
             return status;
-        algo = hoop_comm_select(comm, &problem, vector);
+        comm->chosen = hoop_comm_select(comm, &problem, vector);
+        algo = comm->chosen.algo;
         record->plan = algo->name;
     }
     return run_planned(call, algo, vector, tag);

@@ -71,7 +71,9 @@ struct hoop_comm {
     unsigned long forks; /* of the process when it was made: a forked child must not use it */
     struct hoop_settings settings;
     struct hoop_choice choice;
-    int channels, slots, lanes; /* the last lane carries sends and receives */
+    struct hoop_groups *groups;  /* of the choice */
+    struct hoop_decision chosen; /* of the call that runs */
+    int channels, slots, lanes;  /* the last lane carries sends and receives */
 
     struct hoop_board *board;
     struct hoop_heap *heap;
@@ -162,9 +164,14 @@ enum hoop_status hoop_comm_failed(struct hoop_comm *comm, enum hoop_status statu
 /* Take a standing verdict over as the communicator's error. */
 enum hoop_status hoop_comm_condemned(struct hoop_comm *comm);
 
+/* The number of the NUMA node that all these CPUs belong to; -1: unknown, or several. */
+int hoop_comm_node(const uint64_t *cpus, int words);
+
+/* Make the communicator's groups. node: of each rank.   Errors: HOOP_ERR_SETUP (HOOP_GROUPS is no such text), HOOP_ERR_MEMORY. */
+enum hoop_status hoop_comm_group(struct hoop_comm *comm, const int *node);
+
 /* The algorithm for a call of `vector` bytes. Never fails: flat serves everything. */
-const struct hoop_algo *hoop_comm_select(const struct hoop_comm *comm, const struct hoop_problem *problem,
-                                         size_t vector);
+struct hoop_decision hoop_comm_select(const struct hoop_comm *comm, const struct hoop_problem *problem, size_t vector);
 
 /* Note how long a plan took. */
 void hoop_comm_time(struct hoop_comm *comm, enum hoop_coll coll, size_t vector, const struct hoop_algo *algo,

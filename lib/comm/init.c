@@ -30,6 +30,7 @@ struct self {
     uint64_t cpus[CPU_WORDS]; /* those it may run on */
     char share[HOOP_SHARE_NAME];
     struct hoop_model model; /* rank 0's is everybody's */
+    int node;                /* NUMA; -1: unknown, or several */
 };
 
 /* ---- who we are ---- */
@@ -85,6 +86,7 @@ static void write_self(const struct self *self, struct hoop_boot_blob *blob)
         hoop_put_u64(&writer, self->cpus[i]);
     hoop_put_bytes(&writer, self->share, sizeof self->share);
     put_model(&writer, &self->model);
+    hoop_put_u32(&writer, (uint32_t)(self->node + 1));
     blob->size = (uint16_t)hoop_writer_used(&writer);
 }
 
@@ -99,13 +101,15 @@ static enum hoop_status read_self(const struct hoop_boot_blob *blob, int rank, s
     hoop_get_bytes(&reader, self->share, sizeof self->share);
     self->share[sizeof self->share - 1] = 0;
     get_model(&reader, &self->model);
+    self->node = (int)hoop_get_u32_range(&reader, 0, 1 << 20) - 1;
     if (!hoop_reader_done(&reader) || !hoop_model_valid(&self->model))
         return hoop_fail(HOOP_ERR_SETUP, "rank %d sent a description of itself that cannot be read", rank);
     return HOOP_OK;
 }
 
-/* Look at all ranks: they must be on one host; count the cores that they share. */
-static enum hoop_status survey(const struct hoop_boot_blob *table, int ranks, struct self *leader, int *cores)
+/* Look at all ranks: they must be on one host; count the cores that they share; note their NUMA nodes. */
+static enum hoop_status survey(const struct hoop_boot_blob *table, int ranks, struct self *leader, int *cores,
+                               int *node)
 {
     uint64_t cpus[CPU_WORDS] = {0};
     struct self self;
@@ -122,6 +126,7 @@ static enum hoop_status survey(const struct hoop_boot_blob *table, int ranks, st
                 "ranks 0 and %d are on different hosts; this version of hoop joins the ranks of one host only", rank);
         for (int i = 0; i < CPU_WORDS; i++)
             cpus[i] |= self.cpus[i];
+        node[rank] = self.node;
     }
     *cores = 0;
     for (int i = 0; i < CPU_WORDS; i++)
@@ -245,7 +250,7 @@ static void close_lifelines(int *lifeline, int ranks)
 static enum hoop_status set_up(struct hoop_comm *comm, const struct hoop_unique_id *id, struct hoop_boot *boot,
                                struct hoop_share *share, const struct hoop_boot_blob *table, uint64_t deadline)
 {
-    int *lifeline = hoop_calloc((size_t)comm->ranks, sizeof *lifeline);
+    int *lifeline = hoop_calloc(2 * (size_t)comm->ranks, sizeof *lifeline);
     unsigned char key[32];
     struct self leader;
 
@@ -254,7 +259,9 @@ static enum hoop_status set_up(struct hoop_comm *comm, const struct hoop_unique_
     for (int rank = 0; rank < comm->ranks; rank++)
         lifeline[rank] = -1;
     hoop_boot_key(id, "share", key);
-    enum hoop_status status = survey(table, comm->ranks, &leader, &comm->choice.cores);
+    enum hoop_status status = survey(table, comm->ranks, &leader, &comm->choice.cores, lifeline + comm->ranks);
+    if (status == HOOP_OK)
+        status = hoop_comm_group(comm, lifeline + comm->ranks);
     if (status == HOOP_OK)
         comm->choice.model = leader.model;
     if (status == HOOP_OK)
@@ -285,6 +292,7 @@ static enum hoop_status meet(struct hoop_comm *comm, const struct hoop_unique_id
         goto out;
     read_host(self.host);
     read_cpus(self.cpus);
+    self.node = hoop_comm_node(self.cpus, CPU_WORDS);
     self.model = comm->choice.model;
     if (share)
         snprintf(self.share, sizeof self.share, "%s", hoop_share_name(share));
@@ -381,6 +389,7 @@ void hoop_comm_free(struct hoop_comm *comm)
     hoop_heap_free(comm->heap);
     hoop_board_close(comm->board);
     hoop_plan_cache_clear(&comm->plans);
+    hoop_groups_free(comm->groups);
     hoop_exec_free(comm->exec);
     hoop_flat_free(&comm->flat);
     hoop_free(comm->recorder);

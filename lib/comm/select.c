@@ -9,10 +9,9 @@
 #include "comm/comm.h"
 #include "plan/explain.h"
 
-const struct hoop_algo *hoop_comm_select(const struct hoop_comm *comm, const struct hoop_problem *problem,
-                                         size_t vector)
+struct hoop_decision hoop_comm_select(const struct hoop_comm *comm, const struct hoop_problem *problem, size_t vector)
 {
-    return hoop_choose(&comm->choice, problem, vector).algo;
+    return hoop_choose(&comm->choice, problem, vector);
 }
 
 /* The entry of a size, which another size may hold. */
@@ -48,7 +47,7 @@ enum hoop_status hoop_explain(const struct hoop_comm *comm, const char *collecti
                                         "reduce, broadcast, …");
     const struct hoop_problem problem = {.coll = (enum hoop_coll)coll, .ranks = comm->ranks, .channels = 1};
     struct hoop_measured measured = {0};
-    const struct hoop_algo *algo = hoop_comm_select(comm, &problem, coll == HOOP_BARRIER ? 0 : bytes);
+    const struct hoop_algo *algo = hoop_comm_select(comm, &problem, coll == HOOP_BARRIER ? 0 : bytes).algo;
     const struct hoop_timing *timing = &comm->timing[place_of(problem.coll, bytes, algo)];
 
     if (timing->algo == algo && timing->coll == problem.coll && timing->vector == bytes)

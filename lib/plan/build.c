@@ -29,9 +29,7 @@ static bool in_blocks(enum hoop_coll coll)
     return hoop_coll_shape(coll)->blocks;
 }
 
-/* Keep the author's first mistake, told with the algorithm, the problem and the place. */
-__attribute__((format(printf, 3, 4), cold)) static void object(struct hoop_builder *builder,
-                                                               const struct hoop_lane *lane, const char *format, ...)
+void hoop_build_object(struct hoop_builder *builder, const struct hoop_lane *lane, const char *format, ...)
 {
     char what[256];
     va_list arguments;
@@ -52,7 +50,7 @@ __attribute__((format(printf, 3, 4), cold)) static void object(struct hoop_build
 struct hoop_lane *hoop_lane(struct hoop_builder *builder)
 {
     if (builder->lanes >= builder->most_lanes) {
-        object(builder, NULL, "more than %u lanes", builder->most_lanes);
+        hoop_build_object(builder, NULL, "more than %u lanes", builder->most_lanes);
         builder->spare.builder = builder;
         return &builder->spare;
     }
@@ -62,34 +60,42 @@ struct hoop_lane *hoop_lane(struct hoop_builder *builder)
     return lane;
 }
 
+struct hoop_lane *hoop_lane_get(struct hoop_builder *builder, int number)
+{
+    while (builder->lanes <= (uint32_t)number)
+        if (hoop_lane(builder) == &builder->spare)
+            return &builder->spare;
+    return &builder->lane[number];
+}
+
 void hoop_grid(struct hoop_builder *builder, int chunks)
 {
     const struct hoop_problem *problem = builder->problem;
 
     for (uint32_t i = 0; i < builder->lanes; i++)
         if (builder->lane[i].steps > 0)
-            object(builder, &builder->lane[i], "the grid is set after the first step");
+            hoop_build_object(builder, &builder->lane[i], "the grid is set after the first step");
     if (chunks < 1 || chunks > CHUNKS_MOST / problem->channels)
-        object(builder, NULL, "a grid of %d chunks in %d channels; 1 to %d are allowed in all", chunks,
-               problem->channels, CHUNKS_MOST);
+        hoop_build_object(builder, NULL, "a grid of %d chunks in %d channels; 1 to %d are allowed in all", chunks,
+                          problem->channels, CHUNKS_MOST);
     else if (in_blocks(problem->coll) && chunks % problem->ranks != 0)
-        object(builder, NULL, "a grid of %d chunks cannot be cut into %d equal blocks", chunks, problem->ranks);
+        hoop_build_object(builder, NULL, "a grid of %d chunks cannot be cut into %d equal blocks", chunks,
+                          problem->ranks);
     else
         builder->grid = (uint32_t)chunks;
 }
 
-/* Is the chunk one that the buffer can have? Grows TMP. */
-static bool take_chunk(struct hoop_lane *lane, enum hoop_buffer buffer, int chunk)
+bool hoop_build_take_chunk(struct hoop_lane *lane, enum hoop_buffer buffer, int chunk)
 {
     struct hoop_builder *builder = lane->builder;
     const int most = buffer == HOOP_TMP ? CHUNKS_MOST / builder->problem->channels : (int)builder->grid;
 
     if (buffer != HOOP_IN && buffer != HOOP_OUT && buffer != HOOP_TMP) {
-        object(builder, lane, "buffer %d is none", (int)buffer);
+        hoop_build_object(builder, lane, "buffer %d is none", (int)buffer);
         return false;
     }
     if (chunk < 0 || chunk >= most) {
-        object(builder, lane, "chunk %d is outside of 0 to %d", chunk, most - 1);
+        hoop_build_object(builder, lane, "chunk %d is outside of 0 to %d", chunk, most - 1);
         return false;
     }
     if (buffer == HOOP_TMP && (uint32_t)chunk >= builder->tmp)
@@ -103,11 +109,11 @@ static bool take_peer(struct hoop_lane *lane, int peer)
 
     if (peer >= 0 && peer < problem->ranks && peer != problem->rank)
         return true;
-    object(lane->builder, lane, "peer %d is not another rank of 0 to %d", peer, problem->ranks - 1);
+    hoop_build_object(lane->builder, lane, "peer %d is not another rank of 0 to %d", peer, problem->ranks - 1);
     return false;
 }
 
-static void append(struct hoop_lane *lane, struct hoop_step step)
+void hoop_build_append(struct hoop_lane *lane, struct hoop_step step)
 {
     struct hoop_builder *builder = lane->builder;
 
@@ -117,7 +123,7 @@ static void append(struct hoop_lane *lane, struct hoop_step step)
         const uint32_t room = lane->room == 0 ? STEPS_FIRST : 2 * lane->room;
 
         if (room > STEPS_MOST) {
-            object(builder, lane, "more than %d steps", STEPS_MOST);
+            hoop_build_object(builder, lane, "more than %d steps", STEPS_MOST);
             return;
         }
         struct hoop_step *grown = hoop_realloc(lane->step, room, sizeof *grown);
@@ -134,14 +140,14 @@ static void append(struct hoop_lane *lane, struct hoop_step step)
 static void append_local(struct hoop_lane *lane, enum hoop_step_kind kind, unsigned flags, enum hoop_buffer to,
                          int to_chunk, enum hoop_buffer from, int from_chunk)
 {
-    if (!take_chunk(lane, to, to_chunk) || !take_chunk(lane, from, from_chunk))
+    if (!hoop_build_take_chunk(lane, to, to_chunk) || !hoop_build_take_chunk(lane, from, from_chunk))
         return;
-    append(lane, (struct hoop_step){.kind = (uint8_t)kind,
-                                    .flags = (uint8_t)flags,
-                                    .to_buffer = (uint8_t)to,
-                                    .from_buffer = (uint8_t)from,
-                                    .to = (uint32_t)to_chunk,
-                                    .from = (uint32_t)from_chunk});
+    hoop_build_append(lane, (struct hoop_step){.kind = (uint8_t)kind,
+                                               .flags = (uint8_t)flags,
+                                               .to_buffer = (uint8_t)to,
+                                               .from_buffer = (uint8_t)from,
+                                               .to = (uint32_t)to_chunk,
+                                               .from = (uint32_t)from_chunk});
 }
 
 void hoop_lane_copy(struct hoop_lane *lane, enum hoop_buffer to, int to_chunk, enum hoop_buffer from, int from_chunk)
@@ -162,13 +168,13 @@ void hoop_lane_combine_behind(struct hoop_lane *lane, enum hoop_buffer to, int t
 
 static void append_send(struct hoop_lane *lane, int peer, enum hoop_buffer from, int chunk, unsigned flags)
 {
-    if (!take_peer(lane, peer) || !take_chunk(lane, from, chunk))
+    if (!take_peer(lane, peer) || !hoop_build_take_chunk(lane, from, chunk))
         return;
-    append(lane, (struct hoop_step){.kind = HOOP_STEP_SEND,
-                                    .from_buffer = (uint8_t)from,
-                                    .flags = (uint8_t)flags,
-                                    .peer = peer,
-                                    .from = (uint32_t)chunk});
+    hoop_build_append(lane, (struct hoop_step){.kind = HOOP_STEP_SEND,
+                                               .from_buffer = (uint8_t)from,
+                                               .flags = (uint8_t)flags,
+                                               .peer = peer,
+                                               .from = (uint32_t)chunk});
 }
 
 void hoop_lane_send(struct hoop_lane *lane, int peer, enum hoop_buffer from, int chunk)
@@ -183,24 +189,25 @@ void hoop_lane_send_staged(struct hoop_lane *lane, int peer, enum hoop_buffer fr
 
 void hoop_lane_recv(struct hoop_lane *lane, int peer, enum hoop_buffer to, int chunk)
 {
-    if (!take_peer(lane, peer) || !take_chunk(lane, to, chunk))
+    if (!take_peer(lane, peer) || !hoop_build_take_chunk(lane, to, chunk))
         return;
-    append(lane,
-           (struct hoop_step){.kind = HOOP_STEP_RECV, .to_buffer = (uint8_t)to, .peer = peer, .to = (uint32_t)chunk});
+    hoop_build_append(lane, (struct hoop_step){
+                                .kind = HOOP_STEP_RECV, .to_buffer = (uint8_t)to, .peer = peer, .to = (uint32_t)chunk});
 }
 
 static void append_recv_reduce(struct hoop_lane *lane, unsigned flags, int peer, enum hoop_buffer to, int to_chunk,
                                enum hoop_buffer from, int from_chunk)
 {
-    if (!take_peer(lane, peer) || !take_chunk(lane, to, to_chunk) || !take_chunk(lane, from, from_chunk))
+    if (!take_peer(lane, peer) || !hoop_build_take_chunk(lane, to, to_chunk) ||
+        !hoop_build_take_chunk(lane, from, from_chunk))
         return;
-    append(lane, (struct hoop_step){.kind = HOOP_STEP_RECV_REDUCE,
-                                    .flags = (uint8_t)flags,
-                                    .to_buffer = (uint8_t)to,
-                                    .from_buffer = (uint8_t)from,
-                                    .peer = peer,
-                                    .to = (uint32_t)to_chunk,
-                                    .from = (uint32_t)from_chunk});
+    hoop_build_append(lane, (struct hoop_step){.kind = HOOP_STEP_RECV_REDUCE,
+                                               .flags = (uint8_t)flags,
+                                               .to_buffer = (uint8_t)to,
+                                               .from_buffer = (uint8_t)from,
+                                               .peer = peer,
+                                               .to = (uint32_t)to_chunk,
+                                               .from = (uint32_t)from_chunk});
 }
 
 void hoop_lane_recv_reduce_at(struct hoop_lane *lane, int peer, enum hoop_buffer to, int to_chunk,
@@ -227,7 +234,7 @@ void hoop_lane_join(struct hoop_lane *lane)
     if (lane->builder->status != HOOP_OK)
         return;
     if (last == NULL || last->kind < HOOP_STEP_SEND || last->kind > HOOP_STEP_RECV_REDUCE) {
-        object(lane->builder, lane, "only a send or receive can be joined");
+        hoop_build_object(lane->builder, lane, "only a send or receive can be joined");
         return;
     }
     for (const struct hoop_step *before = last; before-- > lane->step;)
@@ -236,18 +243,18 @@ void hoop_lane_join(struct hoop_lane *lane)
             last->flags |= HOOP_STEP_JOINED;
             return;
         }
-    object(lane->builder, lane, "there is no message that it could be joined to");
+    hoop_build_object(lane->builder, lane, "there is no message that it could be joined to");
 }
 
 void hoop_lane_after(struct hoop_lane *lane, const struct hoop_lane *other)
 {
     if (other == lane)
-        object(lane->builder, lane, "a lane cannot wait for itself");
+        hoop_build_object(lane->builder, lane, "a lane cannot wait for itself");
     else if (other->builder != lane->builder)
-        object(lane->builder, lane, "the other lane belongs to another plan");
+        hoop_build_object(lane->builder, lane, "the other lane belongs to another plan");
     else if (other->steps > 0)
-        append(lane,
-               (struct hoop_step){.kind = HOOP_STEP_AFTER, .peer = (int32_t)other->number, .to = other->steps - 1});
+        hoop_build_append(
+            lane, (struct hoop_step){.kind = HOOP_STEP_AFTER, .peer = (int32_t)other->number, .to = other->steps - 1});
 }
 
 enum hoop_status hoop_builder_status(const struct hoop_builder *builder)
@@ -369,20 +376,25 @@ static enum hoop_status check_problem(const struct hoop_problem *problem)
     return HOOP_OK;
 }
 
+enum hoop_status hoop_build_write(struct hoop_builder *builder, const struct hoop_problem *seen, uint32_t most_lanes)
+{
+    builder->problem = seen;
+    builder->most_lanes = most_lanes;
+    builder->grid = in_blocks(seen->coll) ? (uint32_t)seen->ranks : 1;
+    if (!builder->algo->applicable(seen))
+        return hoop_fail(HOOP_ERR_ARG, "algorithm %s does not do %s of %d ranks", builder->algo->name,
+                         hoop_coll_name(seen->coll), seen->ranks);
+    return builder->algo->plan(builder, seen);
+}
+
 /* Let the author write, for root 0 if that is what it expects. */
 static enum hoop_status write_steps(struct hoop_builder *builder, struct hoop_problem *seen, bool fuse)
 {
-    builder->problem = seen;
-    builder->most_lanes = (uint32_t)(HOOP_MAX_LANES / seen->channels);
-    builder->grid = in_blocks(seen->coll) ? (uint32_t)seen->ranks : 1;
     if (turned(builder->algo, seen)) {
         seen->rank = (seen->rank - seen->root + seen->ranks) % seen->ranks;
         seen->root = 0;
     }
-    if (!builder->algo->applicable(seen))
-        return hoop_fail(HOOP_ERR_ARG, "algorithm %s does not do %s of %d ranks", builder->algo->name,
-                         hoop_coll_name(seen->coll), seen->ranks);
-    const enum hoop_status status = builder->algo->plan(builder, seen);
+    const enum hoop_status status = hoop_build_write(builder, seen, (uint32_t)(HOOP_MAX_LANES / seen->channels));
     if (status != HOOP_OK)
         return status;
     return fuse ? hoop_plan_fuse(builder) : builder->status;

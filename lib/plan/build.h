@@ -20,6 +20,19 @@ struct hoop_builder {
     struct hoop_lane lane[HOOP_MAX_LANES];
 };
 
+/* Keep the author's first mistake, told with the algorithm, the problem and the place. lane NULL: no place. */
+__attribute__((format(printf, 3, 4), cold)) void
+hoop_build_object(struct hoop_builder *builder, const struct hoop_lane *lane, const char *format, ...);
+
+/* Append a step whose chunks the lane's buffers can have; nothing after an error. */
+void hoop_build_append(struct hoop_lane *lane, struct hoop_step step);
+
+/* Is the chunk one that the buffer can have? Grows TMP. */
+bool hoop_build_take_chunk(struct hoop_lane *lane, enum hoop_buffer buffer, int chunk);
+
+/* Let the algorithm write the problem as it sees it into an empty builder, whose lanes the caller frees. */
+enum hoop_status hoop_build_write(struct hoop_builder *builder, const struct hoop_problem *seen, uint32_t most_lanes);
+
 /* Is chunk c of IN the same memory as chunk c of OUT on this rank? grid and rank as in the plan's own numbers. */
 bool hoop_plan_aliased(const struct hoop_problem *problem, uint32_t grid, uint32_t chunk);
 

@@ -17,6 +17,7 @@ static uint64_t hash_problem(const struct hoop_algo *algo, const struct hoop_pro
 {
     uint64_t hash = mix(0, (uint64_t)(uintptr_t)algo);
 
+    hash = mix(hash, (uint64_t)(uintptr_t)problem->inter ^ (uint64_t)(uintptr_t)problem->intra << 20);
     hash = mix(hash, (uint64_t)problem->ranks << 32 | (uint32_t)problem->rank);
     return mix(hash, (uint64_t)problem->root << 16 | (uint64_t)problem->channels << 8 | (uint64_t)problem->coll << 1 |
                          (uint64_t)problem->in_place);
@@ -25,7 +26,8 @@ static uint64_t hash_problem(const struct hoop_algo *algo, const struct hoop_pro
 static bool same_problem(const struct hoop_problem *a, const struct hoop_problem *b)
 {
     return a->coll == b->coll && a->ranks == b->ranks && a->rank == b->rank && a->root == b->root &&
-           a->in_place == b->in_place && a->channels == b->channels;
+           a->in_place == b->in_place && a->channels == b->channels && a->groups == b->groups && a->inter == b->inter &&
+           a->intra == b->intra;
 }
 
 /* The slot of the plan, or the empty one where it belongs. The table has empty slots. */

@@ -11,7 +11,7 @@ static bool same_head(const struct hoop_plan *a, const struct hoop_plan *b)
 {
     return a->algo == b->algo && a->problem.coll == b->problem.coll && a->problem.ranks == b->problem.ranks &&
            a->problem.root == b->problem.root && a->problem.in_place == b->problem.in_place &&
-           a->problem.channels == b->problem.channels && a->grid == b->grid;
+           a->problem.channels == b->problem.channels && a->problem.groups == b->problem.groups && a->grid == b->grid;
 }
 
 static bool check_heads(struct proof *proof)

@@ -49,7 +49,9 @@ enum hoop_status hoop_choice_set(struct hoop_choice *choice, const struct hoop_s
     const bool automatic = strcmp(algo, "auto") == 0;
 
     choice->flat = hoop_algo_find("flat");
-    choice->forced = automatic ? NULL : hoop_algo_find(algo);
+    choice->forced = choice->inter = choice->intra = NULL;
+    if (!automatic)
+        hoop_algo_read(algo, &choice->forced, &choice->inter, &choice->intra);
     choice->frame = hoop_setting_size(settings, HOOP_SETTING_SLICE) / 64 * 64;
     choice->flat_max = hoop_setting_size(settings, HOOP_SETTING_FLAT_MAX);
     choice->deterministic = hoop_setting_number(settings, HOOP_SETTING_DETERMINISTIC) > 0;
@@ -90,25 +92,80 @@ size_t hoop_choice_published(const struct hoop_problem *problem, size_t vector)
     return hoop_coll_shape(problem->coll)->in == HOOP_OWN_BLOCK ? vector / (size_t)problem->ranks : vector;
 }
 
+static double predict(const struct hoop_choice *choice, const struct hoop_algo *algo,
+                      const struct hoop_problem *problem, size_t vector)
+{
+    return hoop_model_predict(&choice->model, algo, problem, vector, choice->frame, choice->cores).time;
+}
+
+/* Costs of parts add up, so the best inside and the best across can be looked for one after the other. */
+static void find_part(const struct hoop_choice *choice, const struct hoop_algo *algo, struct hoop_problem *problem,
+                      const struct hoop_algo **part, size_t vector)
+{
+    const struct hoop_algo *candidate, *best = NULL;
+    double least = DBL_MAX;
+
+    for (int i = 0; (candidate = hoop_algo_get(i)) != NULL; i++) {
+        *part = candidate;
+        if (!algo->applicable(problem))
+            continue;
+        const double time = predict(choice, algo, problem, vector);
+        if (time < least) {
+            least = time;
+            best = candidate;
+        }
+    }
+    *part = best;
+}
+
+struct hoop_problem hoop_choice_problem(const struct hoop_choice *choice, const struct hoop_algo *algo,
+                                        const struct hoop_problem *problem, size_t vector)
+{
+    struct hoop_problem its = *problem;
+
+    its.groups = choice->groups;
+    its.inter = its.intra = NULL;
+    if (!algo->composed || !algo->applicable(&its))
+        return its;
+    if (algo == choice->forced && choice->inter != NULL) {
+        its.inter = choice->inter;
+        its.intra = choice->intra;
+        return its;
+    }
+    find_part(choice, algo, &its, &its.intra, vector);
+    find_part(choice, algo, &its, &its.inter, vector);
+    return its;
+}
+
+static struct hoop_decision decide(const struct hoop_algo *algo, const struct hoop_problem *problem,
+                                   enum hoop_reason reason)
+{
+    return (struct hoop_decision){algo, problem->inter, problem->intra, reason};
+}
+
 static struct hoop_decision choose(const struct hoop_choice *choice, const struct hoop_problem *problem, size_t vector,
                                    bool in_order)
 {
-    struct hoop_decision best = {choice->flat, HOOP_BY_COST};
-    const struct hoop_algo *algo;
+    struct hoop_decision best = {.algo = choice->flat, .reason = HOOP_BY_COST};
     double least = DBL_MAX;
 
-    if (choice->forced && choice->forced->applicable(problem) && (!in_order || choice->forced->rank_order))
-        return (struct hoop_decision){choice->forced, HOOP_BY_FORCE};
+    if (choice->forced) {
+        const struct hoop_problem its = hoop_choice_problem(choice, choice->forced, problem, vector);
+        if (choice->forced->applicable(&its) && hoop_choice_admits(choice, choice->forced, problem) &&
+            (!in_order || choice->forced->rank_order))
+            return decide(choice->forced, &its, HOOP_BY_FORCE);
+    }
     if (hoop_choice_published(problem, vector) <= choice->flat_max)
-        return (struct hoop_decision){choice->flat, HOOP_BY_SIZE};
-    for (int i = 0; (algo = hoop_algo_get(i)) != NULL; i++) {
-        if (!algo->applicable(problem) || !hoop_choice_admits(choice, algo, problem) || (in_order && !algo->rank_order))
+        return (struct hoop_decision){.algo = choice->flat, .reason = HOOP_BY_SIZE};
+    for (int i = 0; hoop_algo_get(i) != NULL; i++) {
+        const struct hoop_algo *algo = hoop_algo_get(i);
+        const struct hoop_problem its = hoop_choice_problem(choice, algo, problem, vector);
+        if (!algo->applicable(&its) || !hoop_choice_admits(choice, algo, problem) || (in_order && !algo->rank_order))
             continue;
-        const double time =
-            hoop_model_predict(&choice->model, algo, problem, vector, choice->frame, choice->cores).time;
+        const double time = predict(choice, algo, &its, vector);
         if (time < least) {
             least = time;
-            best.algo = algo;
+            best = decide(algo, &its, HOOP_BY_COST);
         }
     }
     return best;

@@ -13,13 +13,17 @@ enum hoop_reason {
 };
 
 struct hoop_decision {
-    const struct hoop_algo *algo;
+    const struct hoop_algo *algo, *inter, *intra; /* the latter NULL unless algo composes */
     enum hoop_reason reason;
 };
 
-/* Fill all but cores and model from the settings. Errors: HOOP_ERR_SETUP (no such algorithm, or one that combines in an order
+/* Fill all but cores, groups and model from the settings. Errors: HOOP_ERR_SETUP (no such algorithm, or one that combines in an order
  * that HOOP_DETERMINISTIC forbids). */
 enum hoop_status hoop_choice_set(struct hoop_choice *choice, const struct hoop_settings *settings);
+
+/* The problem as the algorithm would get it: with the choice's groups, and with the parts that cost least, or are forced. */
+struct hoop_problem hoop_choice_problem(const struct hoop_choice *choice, const struct hoop_algo *algo,
+                                        const struct hoop_problem *problem, size_t vector);
 
 /* May the algorithm do this problem, as far as the order of combining goes? */
 bool hoop_choice_admits(const struct hoop_choice *choice, const struct hoop_algo *algo,

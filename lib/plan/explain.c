@@ -20,6 +20,7 @@ enum { MOST = 64 };
 
 struct candidate {
     const struct hoop_algo *algo;
+    char name[HOOP_ALGO_TEXT]; /* with its parts */
     bool fit;
     const char *why; /* not fit: the reason */
     struct hoop_prediction predicted;
@@ -65,6 +66,8 @@ static const char *unfit(const struct hoop_algo *algo, const struct hoop_problem
 {
     struct hoop_problem other = *problem;
 
+    if (algo->composed && problem->groups == NULL)
+        return "needs groups of ranks, HOOP_GROUPS";
     if (algo->applicable(problem))
         return "sums in another order, HOOP_DETERMINISTIC";
     other.in_place = !other.in_place;
@@ -83,13 +86,16 @@ static void gather_candidates(struct facts *facts)
 
     for (int i = 0; i < MOST && (algo = hoop_algo_get(i)) != NULL; i++) {
         struct candidate *candidate = &facts->candidate[facts->candidates++];
-        *candidate = (struct candidate){
-            .algo = algo, .fit = algo->applicable(facts->problem) && hoop_choice_admits(choice, algo, facts->problem)};
+        const struct hoop_problem its = hoop_choice_problem(choice, algo, facts->problem, facts->bytes);
+
+        *candidate =
+            (struct candidate){.algo = algo, .fit = algo->applicable(&its) && hoop_choice_admits(choice, algo, &its)};
+        hoop_algo_text(candidate->name, algo, its.inter, its.intra);
         if (candidate->fit)
             candidate->predicted =
-                hoop_model_predict(&choice->model, algo, facts->problem, facts->bytes, choice->frame, choice->cores);
+                hoop_model_predict(&choice->model, algo, &its, facts->bytes, choice->frame, choice->cores);
         else
-            candidate->why = unfit(algo, facts->problem);
+            candidate->why = unfit(algo, &its);
     }
 }
 
@@ -97,7 +103,8 @@ static bool same(const struct facts *facts, size_t bytes)
 {
     const struct hoop_decision other = hoop_choose(facts->choice, facts->problem, bytes);
 
-    return other.algo == facts->decision.algo && other.reason == facts->decision.reason;
+    return other.algo == facts->decision.algo && other.inter == facts->decision.inter &&
+           other.intra == facts->decision.intra && other.reason == facts->decision.reason;
 }
 
 /* The sizes around facts->bytes up to the nearest changes, first doubled or halved, then cut in two until it is exact. */
@@ -166,39 +173,45 @@ static void reason(const struct facts *facts, char text[static 256])
 }
 
 /* What would change the choice: calls say for each setting and what it gives. */
-typedef void change_writer(struct text *text, const char *setting, const struct hoop_algo *gives);
+typedef void change_writer(struct text *text, const char *setting, const char *gives);
 
 static void each_change(const struct facts *facts, struct text *text, change_writer *write)
 {
     const struct hoop_choice *choice = facts->choice;
     const size_t published = hoop_choice_published(facts->problem, facts->bytes);
-    char setting[64];
+    char setting[16 + HOOP_ALGO_TEXT];
 
     if (alone(facts))
         return;
     if (choice->forced && facts->decision.reason == HOOP_BY_FORCE) {
         struct hoop_choice free = *choice;
         free.forced = NULL;
-        write(text, "HOOP_ALGO=auto", hoop_choose(&free, facts->problem, facts->bytes).algo);
+        write(text, "HOOP_ALGO=auto", hoop_choose(&free, facts->problem, facts->bytes).algo->name);
     }
     for (int i = 0; i < facts->candidates; i++)
         if (facts->candidate[i].fit && facts->candidate[i].algo != facts->decision.algo) {
-            snprintf(setting, sizeof setting, "HOOP_ALGO=%s", facts->candidate[i].algo->name);
-            write(text, setting, facts->candidate[i].algo);
+            snprintf(setting, sizeof setting, "HOOP_ALGO=%s", facts->candidate[i].name);
+            write(text, setting, facts->candidate[i].name);
         }
     if (bound(facts)) {
         struct hoop_choice free = *choice;
         free.deterministic = false;
         const struct hoop_algo *gives = hoop_choose(&free, facts->problem, facts->bytes).algo;
         if (gives != facts->decision.algo)
-            write(text, "HOOP_DETERMINISTIC=0", gives);
+            write(text, "HOOP_DETERMINISTIC=0", gives->name);
     }
     if (facts->decision.reason == HOOP_BY_SIZE && facts->by_cost.algo != choice->flat)
-        write(text, "HOOP_FLAT_MAX=0", facts->by_cost.algo);
+        write(text, "HOOP_FLAT_MAX=0", facts->by_cost.algo->name);
     if (facts->decision.reason == HOOP_BY_COST && facts->decision.algo != choice->flat && published <= 65536) {
         snprintf(setting, sizeof setting, "HOOP_FLAT_MAX=%zu", published);
-        write(text, setting, choice->flat);
+        write(text, setting, choice->flat->name);
     }
+}
+
+static const char *chosen(const struct facts *facts, char name[HOOP_ALGO_TEXT])
+{
+    hoop_algo_text(name, facts->decision.algo, facts->decision.inter, facts->decision.intra);
+    return name;
 }
 
 /* ---- text ---- */
@@ -210,10 +223,10 @@ static void say_us(struct text *text, double ns)
 
 static void text_candidates(const struct facts *facts, struct text *text)
 {
-    say(text, "  candidate      predicted =      hops +  messages +      copy +    reduce   (us)\n");
+    say(text, "  candidate              predicted =      hops +  messages +      copy +    reduce   (us)\n");
     for (int i = 0; i < facts->candidates; i++) {
         const struct candidate *candidate = &facts->candidate[i];
-        say(text, "%c %-12s", candidate->algo == facts->decision.algo ? '*' : ' ', candidate->algo->name);
+        say(text, "%c %-20s", candidate->algo == facts->decision.algo ? '*' : ' ', candidate->name);
         if (candidate->fit) {
             const struct hoop_prediction *predicted = &candidate->predicted;
             const double part[] = {predicted->time, predicted->hops, predicted->messages, predicted->copy,
@@ -227,9 +240,9 @@ static void text_candidates(const struct facts *facts, struct text *text)
     }
 }
 
-static void text_change(struct text *text, const char *setting, const struct hoop_algo *gives)
+static void text_change(struct text *text, const char *setting, const char *gives)
 {
-    say(text, "change     %s gives %s\n", setting, gives->name);
+    say(text, "change     %s gives %s\n", setting, gives);
 }
 
 static double predicted_of(const struct facts *facts)
@@ -275,13 +288,13 @@ static void text_model(const struct facts *facts, struct text *text)
 
 static void write_text(const struct facts *facts, struct text *text)
 {
-    char why[256];
+    char why[256], name[HOOP_ALGO_TEXT];
 
     reason(facts, why);
     say(text, "%s of %zu bytes, %d rank%s on %d core%s\n", hoop_coll_name(facts->problem->coll), facts->bytes,
         facts->problem->ranks, alone(facts) ? "" : "s", facts->choice->cores, facts->choice->cores == 1 ? "" : "s");
     text_candidates(facts, text);
-    say(text, "choice     %s: %s\n", alone(facts) ? "alone" : facts->decision.algo->name, why);
+    say(text, "choice     %s: %s\n", alone(facts) ? "alone" : chosen(facts, name), why);
     if (!alone(facts) && facts->problem->coll != HOOP_BARRIER) {
         say(text, "range      the same from %zu bytes ", facts->first);
         if (facts->last == SIZE_MAX)
@@ -302,7 +315,7 @@ static void json_candidates(const struct facts *facts, struct text *text)
     for (int i = 0; i < facts->candidates; i++) {
         const struct candidate *candidate = &facts->candidate[i];
         const struct hoop_prediction *p = &candidate->predicted;
-        say(text, "%s{\"algorithm\":\"%s\",\"fit\":%s,", i > 0 ? "," : "", candidate->algo->name,
+        say(text, "%s{\"algorithm\":\"%s\",\"fit\":%s,", i > 0 ? "," : "", candidate->name,
             candidate->fit ? "true" : "false");
         if (candidate->fit)
             say(text,
@@ -315,10 +328,10 @@ static void json_candidates(const struct facts *facts, struct text *text)
     say(text, "],");
 }
 
-static void json_change(struct text *text, const char *setting, const struct hoop_algo *gives)
+static void json_change(struct text *text, const char *setting, const char *gives)
 {
     say(text, "%s{\"setting\":\"%s\",\"gives\":\"%s\"}",
-        text->used > text->size || text->to[text->used - 1] == '[' ? "" : ",", setting, gives->name);
+        text->used > text->size || text->to[text->used - 1] == '[' ? "" : ",", setting, gives);
 }
 
 static void json_model(const struct facts *facts, struct text *text)
@@ -336,14 +349,14 @@ static void json_model(const struct facts *facts, struct text *text)
 
 static void write_json(const struct facts *facts, struct text *text)
 {
-    char why[256];
+    char why[256], name[HOOP_ALGO_TEXT];
 
     reason(facts, why);
     say(text, "{\"collective\":\"%s\",\"bytes\":%zu,\"ranks\":%d,\"cores\":%d,", hoop_coll_name(facts->problem->coll),
         facts->bytes, facts->problem->ranks, facts->choice->cores);
     json_candidates(facts, text);
-    say(text, "\"choice\":\"%s\",\"because\":\"%s\",\"first_bytes\":%zu,",
-        alone(facts) ? "alone" : facts->decision.algo->name, why, facts->first);
+    say(text, "\"choice\":\"%s\",\"because\":\"%s\",\"first_bytes\":%zu,", alone(facts) ? "alone" : chosen(facts, name),
+        why, facts->first);
     if (facts->last == SIZE_MAX)
         say(text, "\"last_bytes\":null,");
     else

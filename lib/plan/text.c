@@ -76,11 +76,13 @@ void hoop_step_text(const struct hoop_step *step, char text[static HOOP_STEP_TEX
 enum hoop_status hoop_plan_print(const struct hoop_plan *plan, FILE *file)
 {
     const struct hoop_problem *problem = &plan->problem;
-    char text[HOOP_STEP_TEXT];
+    char text[HOOP_STEP_TEXT], name[HOOP_ALGO_TEXT] = "-";
 
-    fprintf(file, "plan %s %s ranks %d rank %d root %d in_place %d channels %d grid %u tmp %u lanes %u\n",
-            plan->algo != NULL ? plan->algo->name : "-", hoop_coll_name(problem->coll), problem->ranks, problem->rank,
-            problem->root, problem->in_place, problem->channels, plan->grid, plan->tmp, plan->lanes);
+    if (plan->algo != NULL)
+        hoop_algo_text(name, plan->algo, problem->inter, problem->intra);
+    fprintf(file, "plan %s %s ranks %d rank %d root %d in_place %d channels %d grid %u tmp %u lanes %u\n", name,
+            hoop_coll_name(problem->coll), problem->ranks, problem->rank, problem->root, problem->in_place,
+            problem->channels, plan->grid, plan->tmp, plan->lanes);
     for (uint32_t lane = 0; lane < plan->lanes; lane++) {
         fprintf(file, "lane %u\n", lane);
         for (uint32_t i = 0; i < plan->lane[lane].steps; i++) {
@@ -292,9 +294,10 @@ static enum hoop_status read_names(struct reader *reader, struct hoop_plan *head
     if (!is(word, "plan"))
         return refuse(reader, word, "\"plan\"");
     word = next_word(reader);
-    for (int i = 0; hoop_algo_get(i) != NULL; i++)
-        if (is(word, hoop_algo_get(i)->name))
-            head->algo = hoop_algo_get(i);
+    char name[HOOP_ALGO_TEXT] = "";
+    if (word.length < sizeof name)
+        memcpy(name, word.text, word.length);
+    hoop_algo_read(name, &head->algo, &head->problem.inter, &head->problem.intra);
     if (head->algo == NULL && !is(word, "-"))
         return refuse(reader, word, "an algorithm");
     word = next_word(reader);

@@ -119,12 +119,15 @@ static int algo_count(void)
     return count;
 }
 
-static void choose(int i)
+static void choose(int i, int ranks)
 {
     const struct hoop_algo *algo = i > 0 ? hoop_algo_get(i - 1) : NULL;
 
+    static const char *const groups[] = {"2", "3", "4", "2,1", "1,3"};
+
     setenv("HOOP_ALGO", algo ? algo->name : "auto", 1);
-    setenv("HOOP_SLICE", "4K", 1); /* so that the large counts take many slices */
+    setenv("HOOP_GROUPS", groups[ranks % 5], 1); /* for those that look at them */
+    setenv("HOOP_SLICE", "4K", 1);               /* so that the large counts take many slices */
     setenv("HOOP_CHANNELS", i % 2 ? "1" : "2", 1);
     setenv("HOOP_DIRECT_MIN", algo ? "16T" : "64", 1); /* plans, or in each other's memory wherever that is possible */
 }
@@ -135,7 +138,7 @@ START_TEST(processes)
     const struct grid grid = {.step = 1, .large = true};
 
     for (int algo = 0; algo <= algo_count(); algo++) {
-        choose(algo);
+        choose(algo, _i);
         harness_run(_i, process_body, (void *)(uintptr_t)&grid, 100);
     }
     harness_compare(&before);
@@ -147,7 +150,7 @@ START_TEST(processes_all_types)
     const struct grid grid = {.step = 1, .all_types = true, .large = true};
 
     for (int algo = 0; algo <= algo_count(); algo++) {
-        choose(algo);
+        choose(algo, _i);
         harness_run(_i, process_body, (void *)(uintptr_t)&grid, 100);
     }
 }
@@ -158,7 +161,7 @@ START_TEST(threads)
     const struct grid grid = {.step = 7, .all_types = true, .large = _i <= 4};
 
     for (int algo = 0; algo <= algo_count(); algo++) {
-        choose(algo);
+        choose(algo, _i);
         harness_threads(_i, thread_body, (void *)(uintptr_t)&grid);
     }
 }

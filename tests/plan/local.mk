@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 if HAVE_CHECK
-check_PROGRAMS += tests/plan/algorithms tests/plan/mutation tests/plan/bind tests/plan/text tests/plan/faults tests/plan/model tests/plan/simulate
-TESTS += tests/plan/algorithms tests/plan/mutation tests/plan/bind tests/plan/text tests/plan/faults tests/plan/model tests/plan/simulate
+check_PROGRAMS += tests/plan/algorithms tests/plan/mutation tests/plan/bind tests/plan/text tests/plan/faults tests/plan/model tests/plan/simulate tests/plan/hier
+TESTS += tests/plan/algorithms tests/plan/mutation tests/plan/bind tests/plan/text tests/plan/faults tests/plan/model tests/plan/simulate tests/plan/hier
 endif
 tests_plan_algorithms_SOURCES = tests/plan/algorithms.c tests/plan/brute.c tests/plan/brute.h tests/plan/plans.h
 tests_plan_algorithms_CPPFLAGS = $(TEST_CPPFLAGS)
@@ -18,6 +18,9 @@ tests_plan_text_LDADD = $(TEST_LIBS)
 tests_plan_faults_SOURCES = tests/plan/faults.c tests/plan/plans.h
 tests_plan_faults_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_plan_faults_LDADD = $(TEST_LIBS)
+tests_plan_hier_SOURCES = tests/plan/hier.c tests/plan/brute.c tests/plan/brute.h tests/plan/plans.h
+tests_plan_hier_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_plan_hier_LDADD = $(TEST_LIBS)
 tests_plan_simulate_SOURCES = tests/plan/simulate.c
 tests_plan_simulate_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_plan_simulate_LDADD = $(TEST_LIBS)

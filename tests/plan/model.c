@@ -191,7 +191,7 @@ START_TEST(rank_order_restricts_the_choice)
     problem = (struct hoop_problem){.coll = HOOP_ALL_REDUCE, .ranks = 5, .channels = 1};
     choice.model.post = 1e6; /* few messages: a tree */
     ck_assert_int_eq(hoop_plan_explain(&choice, &problem, 1 << 20, false, text, sizeof text), HOOP_OK);
-    ck_assert_ptr_nonnull(strstr(text, "ring          left out: sums in another order, HOOP_DETERMINISTIC"));
+    ck_assert_ptr_nonnull(strstr(text, "ring                  left out: sums in another order, HOOP_DETERMINISTIC"));
     ck_assert_ptr_null(strstr(text, "HOOP_ALGO=ring"));
     ck_assert_ptr_nonnull(strstr(text, "of those that sum in rank order"));
     ck_assert_ptr_nonnull(strstr(text, "change     HOOP_DETERMINISTIC=0 gives"));

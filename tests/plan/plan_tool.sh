@@ -44,6 +44,16 @@ says plan '^plan flat all_gather'
 run 0 check broadcast --algo dbtree -n 12
 says out 'at most 2 messages, 1 vectors'
 says out '^proved: 24 problems, .* 0 faults'
+run 0 check all_reduce --algo 'hier(ring,twoshot)' -n 12 --groups 4
+says out '^hier all_reduce of 12 ranks: '
+run 1 check all_reduce --algo hier -n 12
+run 2 check all_reduce --algo 'hier(ring,rang)' -n 12 --groups 4
+says err 'no such algorithm; there are .*, and hier\(A,B\)'
+run 2 check all_reduce --algo hier -n 12 --groups 0
+run 0 print all_reduce --algo 'hier(ring,twoshot)' -n 6 --groups 2 --rank 1
+says out '^plan hier\(ring,twoshot\) all_reduce ranks 6 .* grid 6 '
+says out '^  send .* joined$'
+run 0 draw broadcast --algo hier -n 9 --groups 4,3 --root 5
 run 0 check --all --most 20
 says out '^proved: [0-9]+ problems, [0-9]+ plans, [0-9]+ runs, [0-9]+ steps, [0-9]+ messages, 0 faults'
 says out '^every collective of 1 to 20 ranks has an algorithm$'
@@ -70,6 +80,11 @@ says out '^range      the same from [0-9]+ bytes'
 says out '^constants  built in: hop [0-9]+'
 [ "$(grep -c '^change     HOOP_ALGO=' "$scratch/out")" -eq "$(($(grep -Ec '^[* ] [a-z]+  *[0-9]' "$scratch/out") - 1))" ] ||
     fail "explain does not name a setting for every other candidate"
+says out '^  hier  *left out: needs groups of ranks, HOOP_GROUPS$'
+run 0 explain all_reduce -s 1M -n 8 --groups 4
+says out '^[* ] hier\([a-z]+,[a-z]+\)  *[0-9]+\.[0-9]{3} '
+HOOP_GROUPS=2 HOOP_ALGO='hier(ring,twoshot)' run 0 explain all_reduce -s 1M -n 8
+says out '^choice     hier\(ring,twoshot\): HOOP_ALGO=hier'
 run 0 explain all_gather -s 1M -n 8
 says out '^  tree .*left out: does not do this collective$'
 run 0 explain all_reduce -s 64 -n 2
@@ -106,7 +121,7 @@ run 0 simulate all_reduce --algo ring -n 7 -s 7000 --bandwidth 1 --latency 1900 
 says out '^ring  *36\.000  *[0-9]+  *84  *84000  *7  *12000  '
 run 0 simulate all_reduce -n 5000 -s 1M --algo ring
 says out '^ring .*by symmetry'
-run 0 simulate all_reduce --algo all -n 4 -s 1M
+run 0 simulate all_reduce --algo all -n 4 -s 1M --groups 2
 [ "$(grep -Ec '^[a-z]+  *[0-9]' "$scratch/out")" -eq "$("$tool" list | grep -c ' all_reduce')" ] ||
     fail "simulate --algo all does not show all algorithms"
 run 0 simulate broadcast --table -n 8 --svg "$scratch/table.svg"

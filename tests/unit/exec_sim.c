@@ -22,11 +22,16 @@ static void take(const struct hoop_case *c, int rank, const void *out, void *dat
                   how->channels, (int)how->config->seed, text);
 }
 
-static void run_case(const struct hoop_case *c, const struct hoop_algo *algo, int channels,
-                     const struct hoop_sim_config *config)
+static void run_case(const struct hoop_case *c, const struct hoop_algo *algo, const struct hoop_groups *groups,
+                     int channels, const struct hoop_sim_config *config)
 {
-    struct simulated how = {
-        .algo = algo, .channels = channels, .frame = 64, .config = config, .give = give, .take = take};
+    struct simulated how = {.algo = algo,
+                            .groups = groups,
+                            .channels = channels,
+                            .frame = 64,
+                            .config = config,
+                            .give = give,
+                            .take = take};
 
     how.data = &how;
     simulated_run(c, &how);
@@ -38,7 +43,11 @@ static void run_grid(const struct hoop_algo *algo, const struct hoop_sim_config 
     struct hoop_sim_config own = *config;
     unsigned turn = 0;
 
-    for (int ranks = 1; ranks <= MOST_RANKS; ranks++)
+    for (int ranks = 1; ranks <= MOST_RANKS; ranks++) {
+        static const char *const sizes[] = {"2", "3", "4", "2,1"};
+        struct hoop_groups *groups;
+
+        ck_assert_int_eq(hoop_groups_cut(&groups, ranks, sizes[ranks % 4]), HOOP_OK);
         for (int coll = 0; coll < HOOP_COLLS; coll++)
             for (int in_place = 0; in_place < 2; in_place++)
                 for (size_t count = 0; count <= 71; count += step, turn++) {
@@ -51,13 +60,19 @@ static void run_grid(const struct hoop_algo *algo, const struct hoop_sim_config 
                                                             : 0,
                                                 .count = count == 71 ? 1000 : count,
                                                 .in_place = in_place};
-                    const struct hoop_problem p = {
-                        .coll = c.coll, .ranks = ranks, .root = c.root, .in_place = c.in_place, .channels = 1};
+                    const struct hoop_problem p = {.coll = c.coll,
+                                                   .ranks = ranks,
+                                                   .root = c.root,
+                                                   .in_place = c.in_place,
+                                                   .channels = 1,
+                                                   .groups = algo->composed ? groups : NULL};
                     if (!algo->applicable(&p) || (coll == HOOP_BARRIER && count > 0))
                         continue;
                     own.seed = turn;
-                    run_case(&c, algo, 1 + (int)(turn % 3), &own);
+                    run_case(&c, algo, p.groups, 1 + (int)(turn % 3), &own);
                 }
+        hoop_groups_free(groups);
+    }
 }
 
 START_TEST(frames_copied)

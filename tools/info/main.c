@@ -101,16 +101,20 @@ static void print_transports(void)
     }
 }
 
-/* Does the algorithm solve the collective for some number of ranks that people have? */
+/* Does the algorithm solve the collective for some number of ranks that people have, by twos in groups? */
 static bool solves(const struct hoop_algo *algo, enum hoop_coll coll)
 {
-    for (int ranks = 2; ranks <= 9; ranks++) {
-        const struct hoop_problem problem = {.coll = coll, .ranks = ranks, .channels = 1};
+    struct hoop_groups *groups;
+    bool able = false;
 
-        if (algo->applicable(&problem))
-            return true;
+    for (int ranks = 2; ranks <= 9 && !able; ranks++) {
+        if (hoop_groups_cut(&groups, ranks, "2") != HOOP_OK)
+            return false;
+        const struct hoop_problem problem = {.coll = coll, .ranks = ranks, .channels = 1, .groups = groups};
+        able = algo->applicable(&problem);
+        hoop_groups_free(groups);
     }
-    return false;
+    return able;
 }
 
 static void print_algorithms(void)

@@ -64,14 +64,22 @@ static void clear_progress(const struct tally *tally)
 static void report(struct tally *tally, const struct hoop_algo *algo, const struct hoop_problem *problem,
                    const struct mode *mode, const struct hoop_check *check)
 {
+    char name[HOOP_ALGO_TEXT];
+
     if (tally->faults++ == FAULTS_SHOWN)
         fprintf(stderr, "hoop-plan: more faults are counted, but not shown\n");
     if (tally->faults > FAULTS_SHOWN)
         return;
     clear_progress(tally);
-    fprintf(stderr, "WRONG %s %s -n %d --root %d --channels %d%s, %d slices, %s:\n      %s\n", algo->name,
-            hoop_coll_name(problem->coll), problem->ranks, problem->root, problem->channels,
-            problem->in_place ? " --in-place" : "", check->slices, mode->text, check->fault);
+    hoop_algo_text(name, algo, problem->inter, problem->intra);
+    fprintf(stderr, "WRONG %s %s -n %d --root %d --channels %d%s", name, hoop_coll_name(problem->coll), problem->ranks,
+            problem->root, problem->channels, problem->in_place ? " --in-place" : "");
+    if (problem->groups != NULL) {
+        fprintf(stderr, " --groups ");
+        for (int g = 0; g < problem->groups->groups; g++)
+            fprintf(stderr, "%s%d", g > 0 ? "," : "", problem->groups->first[g + 1] - problem->groups->first[g]);
+    }
+    fprintf(stderr, ", %d slices, %s:\n      %s\n", check->slices, mode->text, check->fault);
 }
 
 /* Run the plans in one mode with 1 to 3 slices. */
@@ -160,12 +168,13 @@ static void print_total(const struct tally *tally)
 
 int check_one(const struct plan_options *options)
 {
-    struct hoop_problem problem = {
-        .coll = (enum hoop_coll)options->coll, .ranks = options->ranks, .channels = options->channels};
+    struct hoop_problem problem;
     struct hoop_cost cost = {0};
     struct tally tally;
     bool good = true;
 
+    if (!read_problem(options, options->ranks, &problem))
+        return 1;
     begin_tally(&tally);
     const int last = last_place(problem.coll);
     for (int in_place = options->in_place ? last : 0; in_place <= last && good; in_place++) {
@@ -189,26 +198,85 @@ int check_one(const struct plan_options *options)
 
 /* ---- the whole round ---- */
 
+/* In place or not, all channels and roots of a problem. *any: it was one for the algorithm. */
+static bool prove_ways(struct tally *tally, const struct hoop_algo *algo, struct hoop_problem problem, bool *any)
+{
+    struct hoop_cost cost;
+
+    *any = false;
+    for (int in_place = 0; in_place <= last_place(problem.coll); in_place++)
+        for (int channels = 1; channels <= (problem.ranks <= CHANNELS_UP_TO ? CHANNELS_MOST : 1); channels++) {
+            problem.in_place = in_place != 0;
+            problem.channels = channels;
+            if (!algo->applicable(&problem))
+                continue;
+            *any = true;
+            if (!prove_roots(tally, algo, problem, &cost))
+                return false;
+        }
+    return true;
+}
+
+/* The next two parts by turns that can solve the problem; false: none can. */
+static bool choose_parts(const struct hoop_algo *algo, struct hoop_problem *problem, unsigned *turn)
+{
+    unsigned algos = 1; /* and the composing algorithm's own choice */
+
+    while (hoop_algo_get((int)algos - 1) != NULL)
+        algos++;
+    for (unsigned i = 0; i < algos * algos; i++) {
+        ++*turn;
+        problem->inter = hoop_algo_get((int)(*turn % algos));
+        problem->intra = hoop_algo_get((int)(*turn / algos % algos));
+        if (algo->applicable(problem))
+            return true;
+    }
+    return false;
+}
+
+/* A composing algorithm: over several groupings of the ranks, each with other parts. */
+static bool prove_groups(struct tally *tally, const struct hoop_algo *algo, struct hoop_problem problem, unsigned *turn,
+                         bool *any)
+{
+    static const char *const sizes[] = {"2", "4", "3", "2,1", "3,2,1", "8", "1,4", "5", "16", "7,9"};
+    enum { SIZES = sizeof sizes / sizeof sizes[0], ALL_UP_TO = 20 };
+    bool good = true;
+
+    *any = false;
+    for (int i = 0; i < SIZES && good; i++) {
+        struct hoop_groups *groups;
+        bool one = false;
+
+        if (problem.ranks > ALL_UP_TO && i != problem.ranks % SIZES)
+            continue;
+        if (hoop_groups_cut(&groups, problem.ranks, sizes[i]) != HOOP_OK)
+            return false;
+        problem.groups = groups;
+        if (choose_parts(algo, &problem, turn))
+            good = prove_ways(tally, algo, problem, &one);
+        *any = *any || one;
+        hoop_groups_free(groups);
+    }
+    return good;
+}
+
 static bool prove_pair(struct tally *tally, const struct hoop_algo *algo, enum hoop_coll coll, int most)
 {
     const struct tally before = *tally;
-    struct hoop_cost cost;
+    unsigned turn = 0;
     int least = 0;
 
     tally->rank_order = true;
-    for (int ranks = 1; ranks <= most; ranks++)
-        for (int in_place = 0; in_place <= last_place(coll); in_place++)
-            for (int channels = 1; channels <= (ranks <= CHANNELS_UP_TO ? CHANNELS_MOST : 1); channels++) {
-                const struct hoop_problem problem = {
-                    .coll = coll, .ranks = ranks, .in_place = in_place != 0, .channels = channels};
+    for (int ranks = 1; ranks <= most; ranks++) {
+        const struct hoop_problem problem = {.coll = coll, .ranks = ranks, .channels = 1};
+        bool any;
 
-                if (!algo->applicable(&problem))
-                    continue;
-                if (least == 0)
-                    least = ranks;
-                if (!prove_roots(tally, algo, problem, &cost))
-                    return false;
-            }
+        if (!(algo->composed ? prove_groups(tally, algo, problem, &turn, &any)
+                             : prove_ways(tally, algo, problem, &any)))
+            return false;
+        if (least == 0 && any)
+            least = ranks;
+    }
     clear_progress(tally);
     if (least > 0)
         printf("%-8s %-14s %d-%d ranks  %8llu plans  %10llu steps  %s%s\n", algo->name, hoop_coll_name(coll), least,

@@ -340,11 +340,7 @@ int draw_plans(const struct plan_options *options)
                               .column = options->ranks <= 8    ? 96
                                         : options->ranks <= 16 ? 76
                                                                : 56};
-    const struct hoop_problem problem = {.coll = (enum hoop_coll)options->coll,
-                                         .ranks = options->ranks,
-                                         .root = options->root == ALL_ROOTS ? 0 : options->root,
-                                         .in_place = options->in_place,
-                                         .channels = options->channels};
+    struct hoop_problem problem;
     bool good;
 
     if (options->ranks > DRAW_RANKS_MOST) {
@@ -352,7 +348,7 @@ int draw_plans(const struct plan_options *options)
                 DRAW_RANKS_MOST);
         return 1;
     }
-    if (!build_plans(plan, options->algo, problem, true))
+    if (!read_problem(options, options->ranks, &problem) || !build_plans(plan, options->algo, problem, true))
         return 1;
     good = open_picture(&picture);
     if (good)

@@ -8,8 +8,7 @@
 
 int explain_choice(const struct plan_options *options)
 {
-    const struct hoop_problem problem = {
-        .coll = (enum hoop_coll)options->coll, .ranks = options->ranks, .in_place = options->in_place, .channels = 1};
+    struct hoop_problem problem;
     struct hoop_choice choice;
     char *text = malloc(HOOP_EXPLAIN_TEXT);
 
@@ -17,7 +16,13 @@ int explain_choice(const struct plan_options *options)
         fprintf(stderr, "hoop-plan: no memory for the text\n");
         return 1;
     }
+    if (!read_problem(options, options->ranks, &problem)) {
+        free(text);
+        return 1;
+    }
     enum hoop_status status = hoop_choice_read(&choice);
+    problem.channels = 1;
+    choice.groups = problem.groups;
     if (options->cores > 0)
         choice.cores = options->cores;
     if (status == HOOP_OK)

@@ -28,12 +28,18 @@ enum {
     KEY_SLICE,
     KEY_TABLE,
     KEY_SVG,
+    KEY_GROUPS,
     RANKS_MOST = 4096,
     SIMULATED_MOST = 1 << 20
 };
 
 static const struct argp_option argp_options[] = {
-    {"algo", 'a', "NAME", 0, "the algorithm, as list names it; simulate: or all", 0},
+    {"algo", 'a', "NAME", 0,
+     "the algorithm, as list names it, or hier(A,B): A across groups and B inside; simulate: or all", 0},
+    {"groups", KEY_GROUPS, "SIZES", 0,
+     "groups of neighbouring ranks, for hier: 4 for groups of 4, 3,2 for 3 and 2 by turns (default HOOP_GROUPS, else "
+     "none)",
+     0},
     {"ranks", 'n', "N", 0, "number of ranks", 0},
     {"rank", KEY_RANK, "R|all", 0, "print: only this rank's plan (default all)", 0},
     {"root", KEY_ROOT, "R", 0, "root of reduce and broadcast (default 0; check: every root)", 0},
@@ -106,13 +112,31 @@ static double read_real(struct argp_state *state, const char *text)
     return number;
 }
 
-static const struct hoop_algo *read_algo(struct argp_state *state, const char *name)
+static void read_algo(struct argp_state *state, struct plan_options *options, const char *name)
 {
-    const struct hoop_algo *algo = hoop_algo_find(name);
+    options->algo = options->inter = options->intra = NULL;
+    if (strcmp(name, "all") != 0 && !hoop_algo_read(name, &options->algo, &options->inter, &options->intra))
+        argp_error(state, "%s: no such algorithm; there are %s, and hier(A,B) of two of them", name, algo_names);
+}
 
-    if (algo == NULL)
-        argp_error(state, "%s: no such algorithm; there are %s", name, algo_names);
-    return algo;
+static void check_groups(struct argp_state *state, const char *sizes)
+{
+    struct hoop_groups *groups = NULL;
+
+    if (hoop_groups_cut(&groups, 1, sizes) != HOOP_OK)
+        argp_error(state, "%s", hoop_last_error(NULL));
+    hoop_groups_free(groups);
+}
+
+/* HOOP_GROUPS, where it tells sizes. */
+static void default_groups(struct argp_state *state, struct plan_options *options)
+{
+    const char *sizes = getenv("HOOP_GROUPS");
+
+    if (options->group_sizes != NULL || sizes == NULL || strcmp(sizes, "auto") == 0 || strcmp(sizes, "none") == 0)
+        return;
+    check_groups(state, sizes);
+    options->group_sizes = sizes;
 }
 
 static void take_word(struct argp_state *state, struct line *line, const char *word)
@@ -204,7 +228,11 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 
     switch (key) {
     case 'a':
-        options->algo = strcmp(argument, "all") == 0 ? NULL : read_algo(state, argument);
+        read_algo(state, options, argument);
+        return 0;
+    case KEY_GROUPS:
+        options->group_sizes = argument;
+        check_groups(state, argument);
         return 0;
     case 'n':
         options->ranks = read_number(state, "-n", argument, 1, SIMULATED_MOST);
@@ -247,6 +275,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         take_word(state, line, argument);
         return 0;
     case ARGP_KEY_END:
+        default_groups(state, options);
         check_line(state, line);
         return 0;
     default:

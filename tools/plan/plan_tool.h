@@ -9,11 +9,12 @@ enum { ALL_RANKS = -1, ALL_ROOTS = -1 };
 
 /* The command line. */
 struct plan_options {
-    const struct hoop_algo *algo;
-    int coll;  /* enum hoop_coll, or -1: none given */
-    int ranks; /* 0: none given */
-    int rank;  /* or ALL_RANKS */
-    int root;  /* or ALL_ROOTS: none given */
+    const struct hoop_algo *algo, *inter, *intra;
+    const char *group_sizes; /* NULL: none given */
+    int coll;                /* enum hoop_coll, or -1: none given */
+    int ranks;               /* 0: none given */
+    int rank;                /* or ALL_RANKS */
+    int root;                /* or ALL_ROOTS: none given */
     int channels;
     int most; /* check --all: the largest number of ranks */
     size_t bytes;
@@ -27,6 +28,9 @@ struct plan_options {
 /* Build the plans of all ranks; plan has room for problem->ranks. Says what is wrong; false: nothing is left behind. */
 bool build_plans(struct hoop_plan **plan, const struct hoop_algo *algo, struct hoop_problem problem, bool fuse);
 void free_plans(struct hoop_plan **plan, int ranks);
+
+/* The problem of the command line, for so many ranks and rank 0; its groups live until one of other ranks is read. Says what is wrong. */
+bool read_problem(const struct plan_options *options, int ranks, struct hoop_problem *problem);
 
 /* Reduce and broadcast have a root. */
 bool is_rooted(enum hoop_coll coll);

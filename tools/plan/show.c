@@ -13,6 +13,30 @@ bool is_rooted(enum hoop_coll coll)
     return hoop_coll_shape(coll)->rooted;
 }
 
+bool read_problem(const struct plan_options *options, int ranks, struct hoop_problem *problem)
+{
+    static struct hoop_groups *groups;
+
+    if (groups != NULL && groups->ranks != ranks) {
+        hoop_groups_free(groups);
+        groups = NULL;
+    }
+    *problem = (struct hoop_problem){.coll = (enum hoop_coll)options->coll,
+                                     .ranks = ranks,
+                                     .root = options->root == ALL_ROOTS ? 0 : options->root,
+                                     .in_place = options->in_place,
+                                     .channels = options->channels,
+                                     .inter = options->inter,
+                                     .intra = options->intra};
+    if (options->group_sizes != NULL && groups == NULL &&
+        hoop_groups_cut(&groups, ranks, options->group_sizes) != HOOP_OK) {
+        fprintf(stderr, "hoop-plan: %s\n", hoop_last_error(NULL));
+        return false;
+    }
+    problem->groups = groups;
+    return true;
+}
+
 void free_plans(struct hoop_plan **plan, int ranks)
 {
     for (int i = 0; i < ranks; i++)
@@ -33,29 +57,34 @@ bool build_plans(struct hoop_plan **plan, const struct hoop_algo *algo, struct h
 int list_algorithms(void)
 {
     const struct hoop_algo *algo;
+    struct hoop_groups *groups;
+
+    if (hoop_groups_cut(&groups, 4, "2") != HOOP_OK)
+        return 1;
 
     for (int i = 0; (algo = hoop_algo_get(i)) != NULL; i++) {
         printf("%-8s %s\n        ", algo->name, hoop_algo_help(i));
         for (int coll = 0; coll < HOOP_COLLS; coll++) {
-            const struct hoop_problem problem = {.coll = (enum hoop_coll)coll, .ranks = 2, .channels = 1};
+            const struct hoop_problem problem = {
+                .coll = (enum hoop_coll)coll, .ranks = 4, .channels = 1, .groups = groups};
 
             if (algo->applicable(&problem))
                 printf(" %s", hoop_coll_name((enum hoop_coll)coll));
         }
         printf("%s\n", algo->rank_order ? "; sums in rank order" : "");
     }
+    hoop_groups_free(groups);
     return fflush(stdout) == 0 ? 0 : 1;
 }
 
 static bool print_rank(const struct plan_options *options, int rank, FILE *file)
 {
-    const struct hoop_problem problem = {.coll = (enum hoop_coll)options->coll,
-                                         .ranks = options->ranks,
-                                         .rank = rank,
-                                         .root = options->root == ALL_ROOTS ? 0 : options->root,
-                                         .in_place = options->in_place,
-                                         .channels = options->channels};
+    struct hoop_problem problem;
     struct hoop_plan *plan;
+
+    if (!read_problem(options, options->ranks, &problem))
+        return false;
+    problem.rank = rank;
     enum hoop_status status = hoop_plan_build(&plan, options->algo, &problem, !options->unfused);
 
     if (status == HOOP_OK) {

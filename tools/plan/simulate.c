@@ -14,11 +14,10 @@ static const double cell_most = 8e6;
 
 static struct hoop_problem problem_of(const struct plan_options *options, int ranks)
 {
-    return (struct hoop_problem){.coll = (enum hoop_coll)options->coll,
-                                 .ranks = ranks,
-                                 .root = options->root == ALL_ROOTS ? 0 : options->root,
-                                 .in_place = options->in_place,
-                                 .channels = options->channels};
+    struct hoop_problem problem;
+
+    read_problem(options, ranks, &problem);
+    return problem;
 }
 
 /* The wish, with the results of an earlier run, if any, forgotten. */
@@ -36,15 +35,17 @@ static bool print_run(const struct plan_options *options, const struct hoop_algo
 {
     const struct hoop_problem problem = problem_of(options, options->ranks);
     struct hoop_simulation it = wish_of(options, options->bytes);
+    char name[HOOP_ALGO_TEXT];
 
     if (hoop_plan_simulate(algo, &problem, &it) != HOOP_OK) {
         fprintf(stderr, "hoop-plan: %s: %s\n", algo->name, hoop_last_error(NULL));
         return false;
     }
     const double busy = it.time > 0 ? 100 * (double)it.port_most / it.bandwidth / it.time : 0;
+    hoop_algo_text(name, algo, problem.inter, problem.intra);
     printf("%-8s %14.3f %12" PRIu64 " %12" PRIu64 " %16" PRIu64 " %10" PRIu64 " %14" PRIu64 " %6.1f %14" PRIu64
            " %6" PRIu64 "%s\n",
-           algo->name, it.time / 1000, it.steps, it.messages, it.moved, it.links, it.port_most, busy, it.link_most,
+           name, it.time / 1000, it.steps, it.messages, it.moved, it.links, it.port_most, busy, it.link_most,
            it.memory >> 20, it.symmetric ? "  by symmetry: one rank stands for all" : "");
     return true;
 }
