@@ -389,6 +389,35 @@ HOOP_API enum hoop_status hoop_model_print(const struct hoop_model *model, FILE 
  * Blocking: on the file.   Threads: any.   Errors: HOOP_ERR_SETUP (names file, line and word), HOOP_ERR_MEMORY. */
 HOOP_API enum hoop_status hoop_model_load(struct hoop_model *model, const char *path);
 
+/* Write a model file in one step, in place of what was there, with the machine it is for as a remark.
+ *
+ * remarks   more lines of remarks, each beginning with '#' and ending with a line break, or NULL.
+ * Blocking: on the file.   Threads: any.   Errors: HOOP_ERR_SYSTEM (names the file), HOOP_ERR_MEMORY. */
+HOOP_API enum hoop_status hoop_model_save(const struct hoop_model *model, const char *path, const char *remarks);
+
+/* Where this machine's measured constants lie: $XDG_CACHE_HOME/hoop/model-HASH, or in $HOME/.cache. The hash is that of
+ * hoop_machine_text.   Blocking: on files of /proc and /sys.   Threads: any.   Errors: HOOP_ERR_SETUP (no home, or size too small). */
+HOOP_API enum hoop_status hoop_model_path(char *path, size_t size);
+
+/* The constants by which a communicator made now by this process as rank 0 would judge: those that HOOP_MODEL names.
+ *
+ * origin, size   receives where they come from, in words: "built in", or the file.
+ * Blocking: on that file.   Threads: any.   Errors: HOOP_ERR_SETUP (names setting or file), HOOP_ERR_MEMORY. */
+HOOP_API enum hoop_status hoop_model_current(struct hoop_model *model, char *origin, size_t size);
+
+/* This machine as far as measured figures go: "x86_64, Some Processor 9, 8 CPUs, 1 NUMA node"; cut off at size.
+ * Blocking: on files of /proc and /sys.   Threads: any.   Errors: none. */
+HOOP_API void hoop_machine_text(char *text, size_t size);
+
+/* Constant i of the model, in the order of lib/plan/model.def: its name, unit, help and place; false past the end.
+ * Blocking: never.   Threads: any.   Errors: none. */
+struct hoop_constant {
+    const char *name, *unit, *help;
+    size_t offset; /* of the double in struct hoop_model */
+    double least, most;
+};
+HOOP_API bool hoop_constant_get(int i, struct hoop_constant *constant);
+
 /* What the choice depends on beside the call; equal on all ranks of a communicator. Plain data. */
 struct hoop_choice {
     const struct hoop_algo *flat;   /* serves every collective */

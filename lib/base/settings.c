@@ -274,6 +274,11 @@ static void warn_of_unknown(void)
     }
 }
 
+const char *hoop_environment(const char *name)
+{
+    return getenv(name);
+}
+
 /* The variable's value, or NULL where it is not set. An empty one counts as not set. */
 static const char *from_environment(enum hoop_setting_id id)
 {

@@ -45,6 +45,9 @@ uint64_t hoop_settings_digest(const struct hoop_settings *settings);
 /* "ALGO=ring SLOTS=4 …": the AGREED settings as text, to show a difference. Cut off at size. */
 void hoop_settings_agreed_text(const struct hoop_settings *settings, char *text, size_t size);
 
+/* A variable of the environment that is no setting of ours, or NULL. Only while a communicator is made. */
+const char *hoop_environment(const char *name);
+
 static inline double hoop_setting_number(const struct hoop_settings *settings, enum hoop_setting_id id)
 {
     return settings->value[id].number;

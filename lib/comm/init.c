@@ -156,10 +156,10 @@ static enum hoop_status apply_settings(struct hoop_comm *comm)
 /* Rank 0 reads the constants of the cost model and tells them to all (others: the built-in ones until then). */
 static enum hoop_status read_model(struct hoop_comm *comm)
 {
-    const struct hoop_setting_value *path = &comm->settings.value[HOOP_SETTING_MODEL];
+    const char *word = comm->settings.value[HOOP_SETTING_MODEL].word;
 
     comm->choice.model = hoop_model_builtin();
-    return comm->rank > 0 || path->empty ? HOOP_OK : hoop_model_load(&comm->choice.model, path->word);
+    return comm->rank > 0 ? HOOP_OK : hoop_model_choose(&comm->choice.model, word, NULL, 0);
 }
 
 static struct hoop_board_shape shape_of(const struct hoop_comm *comm)
@@ -284,8 +284,12 @@ static enum hoop_status meet(struct hoop_comm *comm, const struct hoop_unique_id
     struct hoop_share *share = NULL;
     struct hoop_boot *boot = NULL;
     struct self self = {.share = ""};
+    char why[HOOP_ERROR_TEXT] = "";
     enum hoop_status status = table ? HOOP_OK : HOOP_ERR_MEMORY;
 
+    const enum hoop_status read = read_model(comm); /* a failure is told to all, below */
+    if (read != HOOP_OK)
+        snprintf(why, sizeof why, "%s", hoop_error_text());
     if (status == HOOP_OK && comm->rank == 0)
         status = hoop_share_open(&share);
     if (status != HOOP_OK)
@@ -300,8 +304,8 @@ static enum hoop_status meet(struct hoop_comm *comm, const struct hoop_unique_id
     status = hoop_boot_join(&boot, id, comm->ranks, comm->rank, &comm->settings, &mine, table, deadline);
     if (status != HOOP_OK)
         goto out;
-    status = set_up(comm, id, boot, share, table, deadline);
-    status = hoop_boot_agree(boot, status, NULL, deadline);
+    status = read == HOOP_OK ? set_up(comm, id, boot, share, table, deadline) : read;
+    status = hoop_boot_agree(boot, status, read == HOOP_OK ? NULL : why, deadline);
 out:
     hoop_boot_close(boot);
     hoop_share_close(share);
@@ -312,7 +316,9 @@ out:
 static enum hoop_status be_alone(struct hoop_comm *comm)
 {
     comm->choice.cores = 1;
-    enum hoop_status status = open_board(comm, NULL, NULL, NULL, -1, NULL, 0);
+    enum hoop_status status = read_model(comm);
+    if (status == HOOP_OK)
+        status = open_board(comm, NULL, NULL, NULL, -1, NULL, 0);
     return status == HOOP_OK ? equip(comm) : status;
 }
 
@@ -354,8 +360,6 @@ enum hoop_status hoop_comm_make(struct hoop_comm **comm, int ranks, const struct
     enum hoop_status status = hoop_settings_read(&new->settings);
     if (status == HOOP_OK)
         status = apply_settings(new);
-    if (status == HOOP_OK)
-        status = read_model(new);
     if (status == HOOP_OK)
         status = ranks == 1 ? be_alone(new) : meet(new, id);
     if (status != HOOP_OK) {

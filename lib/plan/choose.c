@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "plan/model.h"
 
 /* Does the algorithm combine anything in an order of its own? */
 static bool reorders(const struct hoop_algo *algo)
@@ -76,8 +77,8 @@ enum hoop_status hoop_choice_read(struct hoop_choice *choice)
     enum hoop_status status = hoop_settings_read(&settings);
     if (status == HOOP_OK)
         status = hoop_choice_set(&read, &settings);
-    if (status == HOOP_OK && !settings.value[HOOP_SETTING_MODEL].empty)
-        status = hoop_model_load(&read.model, settings.value[HOOP_SETTING_MODEL].word);
+    if (status == HOOP_OK)
+        status = hoop_model_choose(&read.model, settings.value[HOOP_SETTING_MODEL].word, NULL, 0);
     if (status != HOOP_OK)
         return status;
     CPU_ZERO(&set);

@@ -12,17 +12,15 @@
  * most nine digits before and three behind the point, read and written without the C library's locale. What is not named keeps its built-in
  * value; an unknown or repeated name is an error.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/status.h"
 #include "hoop/plan.h"
 #include "plan/model.h"
 
-enum { FILE_MOST = 65536, CONSTANTS = HOOP_MODEL_CONSTANTS };
+enum { CONSTANTS = HOOP_MODEL_CONSTANTS };
 
 static const struct constant {
     const char *name;
@@ -34,6 +32,21 @@ static const struct constant {
 #include "plan/model.def"
 #undef CONSTANT
 };
+
+bool hoop_constant_get(int i, struct hoop_constant *constant)
+{
+    static const struct hoop_constant all[CONSTANTS] = {
+#define CONSTANT(name, unit, standard, least, most, help) \
+    {#name, unit, help, offsetof(struct hoop_model, name), least, most},
+#include "plan/model.def"
+#undef CONSTANT
+    };
+
+    if (i < 0 || i >= CONSTANTS)
+        return false;
+    *constant = all[i];
+    return true;
+}
 
 static double *field(struct hoop_model *model, int i)
 {
@@ -196,8 +209,8 @@ enum hoop_status hoop_model_parse(struct hoop_model *model, const char *text, si
     bool seen[CONSTANTS] = {false};
     struct word line;
 
-    if (size > FILE_MOST)
-        return hoop_fail(HOOP_ERR_ARG, "%zu bytes are too many for a model; %d are allowed", size, FILE_MOST);
+    if (size > HOOP_MODEL_FILE)
+        return hoop_fail(HOOP_ERR_ARG, "%zu bytes are too many for a model; %d are allowed", size, HOOP_MODEL_FILE);
     if (size == 0 || !next_line(&reader, &line))
         return hoop_fail(HOOP_ERR_ARG, "the model is empty; it begins with \"hoop-model %d\"", HOOP_MODEL_VERSION);
     const struct word format = next_word(&line), version = next_word(&line), more = next_word(&line);
@@ -224,29 +237,4 @@ enum hoop_status hoop_model_print(const struct hoop_model *model, FILE *file)
             fprintf(file, "%s %" PRIu64 ".%03" PRIu64 "\n", constants[i].name, thousandths / 1000, thousandths % 1000);
     }
     return written < 0 || fflush(file) != 0 ? hoop_fail_errno(HOOP_ERR_SYSTEM, "the model cannot be written") : HOOP_OK;
-}
-
-enum hoop_status hoop_model_load(struct hoop_model *model, const char *path)
-{
-    FILE *file = fopen(path, "re");
-
-    if (file == NULL)
-        return hoop_fail_errno(HOOP_ERR_SETUP, "the model file %s cannot be opened", path);
-    char *text = hoop_calloc(1, FILE_MOST + 1);
-    enum hoop_status status = HOOP_ERR_MEMORY;
-    if (text) {
-        const size_t size = fread(text, 1, FILE_MOST + 1, file);
-        if (ferror(file))
-            status = hoop_fail_errno(HOOP_ERR_SETUP, "the model file %s cannot be read", path);
-        else if (hoop_model_parse(model, text, size) == HOOP_OK)
-            status = HOOP_OK;
-        else {
-            char why[256];
-            snprintf(why, sizeof why, "%s", hoop_error_text());
-            status = hoop_fail(HOOP_ERR_SETUP, "model file %s: %s", path, why);
-        }
-    }
-    hoop_free(text);
-    fclose(file);
-    return status;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "harness.h"
+#include "hoop/plan.h"
 
 static enum hoop_status call(const char *collective, float *buffer, size_t bytes, struct hoop_comm *comm)
 {
@@ -108,11 +109,59 @@ START_TEST(constants_from_a_file)
     setenv("HOOP_MODEL", path, 1);
     harness_threads(3, body_model, "\"measured\":true,\"hop\":900000000.000");
     setenv("HOOP_MODEL", "/nonexistent/model", 1);
-    struct hoop_comm *comms[2];
-    ck_assert_int_eq(hoop_comm_init_all(comms, 1), HOOP_ERR_SETUP);
-    ck_assert_ptr_nonnull(strstr(hoop_last_error(NULL), "/nonexistent/model"));
+    struct hoop_comm *comms[3];
+    for (int ranks = 1; ranks <= 3; ranks++) {
+        ck_assert_int_eq(hoop_comm_init_all(comms, ranks), HOOP_ERR_SETUP);
+        ck_assert_ptr_nonnull(strstr(hoop_last_error(NULL), "/nonexistent/model"));
+    }
     unsetenv("HOOP_MODEL");
     unlink(path);
+}
+END_TEST
+
+/* A bad file of rank 0 is an error on every rank, with the line that is bad. */
+static int refused(struct harness_rank *self)
+{
+    struct hoop_comm *comm = harness_join(self);
+    const char *text = self->report->text;
+
+    return comm != NULL || self->report->status != HOOP_ERR_SETUP ||
+           strstr(text, "line 2: hopp is no constant") == NULL;
+}
+
+/* HOOP_MODEL=auto: this machine's file in the cache, if it is there. */
+START_TEST(constants_of_this_machine)
+{
+    char home[] = "/tmp/hoop-cache-XXXXXX", path[512], origin[600], text[600];
+    struct hoop_model model = hoop_model_builtin();
+    FILE *file;
+
+    ck_assert_ptr_nonnull(mkdtemp(home));
+    setenv("XDG_CACHE_HOME", home, 1);
+    setenv("HOOP_MODEL", "auto", 1);
+    ck_assert_int_eq(hoop_model_path(path, sizeof path), HOOP_OK);
+    ck_assert_int_eq(strncmp(path, home, strlen(home)), 0);
+    ck_assert_int_eq(hoop_model_current(&model, origin, sizeof origin), HOOP_OK);
+    ck_assert(!model.measured && strstr(origin, "built in, since there is no") && strstr(origin, path));
+    harness_threads(2, body_model, "\"measured\":false");
+
+    model.hop = 123;
+    ck_assert_int_eq(hoop_model_save(&model, path, "# a remark\n"), HOOP_OK);
+    ck_assert_int_eq(hoop_model_current(&model, origin, sizeof origin), HOOP_OK);
+    ck_assert_str_eq(origin, path);
+    harness_threads(3, body_model, "\"measured\":true,\"hop\":123.000");
+
+    ck_assert_ptr_nonnull(file = fopen(path, "w"));
+    fputs("hoop-model 1\nhopp 4\n", file);
+    fclose(file);
+    ck_assert_int_eq(hoop_model_current(&model, origin, sizeof origin), HOOP_ERR_SETUP);
+    harness_run(3, refused, NULL, 30);
+    snprintf(text, sizeof text, "rm -r %s", home);
+    ck_assert_int_eq(system(text), 0);
+    unsetenv("XDG_CACHE_HOME");
+    unsetenv("HOME");
+    ck_assert_int_eq(hoop_model_path(path, sizeof path), HOOP_ERR_SETUP);
+    ck_assert_ptr_nonnull(strstr(hoop_last_error(NULL), "XDG_CACHE_HOME"));
 }
 END_TEST
 
@@ -124,6 +173,7 @@ int main(void)
     tcase_set_timeout(all, 120);
     tcase_add_test(all, explained_as_done);
     tcase_add_test(all, constants_from_a_file);
+    tcase_add_test(all, constants_of_this_machine);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -100,7 +100,7 @@ test_layout()
     HOOP_FLAT_MAX=0 bench 3 all_reduce -b 64K -e 64K -n 4 --deterministic
     expect "deterministic: columns" [ "$(rows | awk '{print NF}')" = 23 ]
     expect "deterministic: figures" awk '!/^#/ { exit !($19 > 0 && $20 > 0 && $21 > 0 && $22 > 0) }' "$out"
-    expect "deterministic: plan" [ "$(rows | awk '$23 ~ /^(flat|twoshot)\// {print "yes"}')" = yes ]
+    expect "deterministic: plan" [ "$(rows | awk '$23 ~ /^(flat|twoshot|direct)\// {print "yes"}')" = yes ]
     HOOP_ALGO=ring bench 3 all_reduce -b 64K -e 64K -n 4 --deterministic
     expect "deterministic: other order" [ "$code" -eq 3 ]
     expect "deterministic: both settings" grep -q 'HOOP_ALGO=ring and HOOP_DETERMINISTIC=1' "$err"
@@ -116,6 +116,31 @@ assert all(r[s]["nwrong"] == 0 and r[s]["p50"] <= r[s]["p99"] <= r[s]["max"]
 assert file["ranks"] == 2 and file["out_of_bounds"] == {"count": 0, "okay": True}, file
 END
     fi
+}
+
+# Constants are measured, saved, and found by HOOP_MODEL=auto.
+test_calibrate()
+{
+    XDG_CACHE_HOME=$work bench 3 --calibrate -n 1
+    expect "calibrate: code" [ "$code" -eq 0 ]
+    expect "calibrate: constants" [ "$(grep -cE '^# (hop|hop_crowded|post|slot|copy|reduce) +[0-9.]+ +[0-9.]+ +[0-9.]+ ' "$out")" = 6 ]
+    expect "calibrate: judgement" grep -q '^# measured constants: predictions are off by a factor of [0-9.]* on average; of [1-9][0-9]* choices' "$out"
+    local file
+    file=$(sed -n 's/^# saved as //p' "$out")
+    expect "calibrate: file" [ "$(head -n 1 "$file")" = "hoop-model 1" ]
+    expect "calibrate: place" [ "${file%-*}" = "$work/hoop/model" ]
+    XDG_CACHE_HOME=$work HOOP_MODEL=auto hoop-info >"$out" 2>"$err"
+    expect "calibrate: in force" grep -q -x "constants of the cost model: $file" "$out"
+    XDG_CACHE_HOME=$work HOOP_MODEL=auto bench 3 all_reduce -b 64K -e 64K -n 3
+    expect "calibrate: used" rows_are_right
+    echo "hop x" >>"$file"
+    XDG_CACHE_HOME=$work HOOP_MODEL=auto bench 3 all_reduce -b 64K -e 64K -n 3
+    expect "calibrate: broken file" [ "$code" -eq 3 ]
+    expect "calibrate: broken line" grep -q 'line [0-9]*: ' "$err"
+    bench 1 --calibrate
+    expect "calibrate: alone" [ "$code" -eq 2 ]
+    bench 2 all_reduce --calibrate
+    expect "calibrate: and a collective" [ "$code" -eq 2 ]
 }
 
 test_wrong()
@@ -150,6 +175,7 @@ test_usage()
 
 test_results
 test_layout
+test_calibrate
 test_wrong
 test_usage
 [ $failures -eq 0 ] && echo "all passed"

@@ -28,5 +28,13 @@ tests_plan_model_SOURCES = tests/plan/model.c
 tests_plan_model_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_plan_model_LDADD = $(TEST_LIBS)
 
+if HAVE_CHECK
+check_PROGRAMS += tests/plan/fit
+TESTS += tests/plan/fit
+endif
+tests_plan_fit_SOURCES = tests/plan/fit.c tools/bench/fit.c
+tests_plan_fit_CPPFLAGS = $(TEST_CPPFLAGS) -I$(top_srcdir)/tools/bench
+tests_plan_fit_LDADD = $(TEST_LIBS)
+
 TESTS += tests/plan/plan_tool.sh
 EXTRA_DIST += tests/plan/plan_tool.sh

@@ -10,6 +10,7 @@
  *     options.c      command line              collectives.c  what the six calls have in common, as a table
  *     data.c         exact test data           measure.c      clocks, buffers, checks: one row
  *     report.c       the table of rows         report_osu.c, report_json.c, progress.c
+ *     calibrate.c    the cost model's constants from measured times; fit.c
  */
 #ifndef HOOP_TOOLS_BENCH_H
 #define HOOP_TOOLS_BENCH_H
@@ -59,6 +60,7 @@ struct options {
     unsigned types, ops; /* bit masks */
     int root;            /* -1: all */
     const char *json;
+    const char *calibrate; /* NULL: no; "": save in the usual place; else the file */
     bool osu, ordinary, dirty, deterministic;
 };
 
@@ -128,14 +130,20 @@ struct workspace {
     void *patterns[2];
     double *times; /* one a call */
     int times_capacity;
+    struct hoop_comm *gate;    /* whose barrier comes before an isolated call; NULL: comm */
     struct workspace *ordered; /* the same on a communicator with HOOP_DETERMINISTIC=1, or NULL */
 };
 
 void workspace_open(struct workspace *place, const struct options *options, struct hoop_comm *comm);
 void workspace_close(struct workspace *place);
 void measure_row(struct workspace *place, struct row *row);
+/* Seconds of an isolated call out of place on the slowest rank: of a few, a quarter took no longer. (What else the machine does
+ * only adds.) */
+double measure_quartile(struct workspace *place, const struct problem *problem);
 /* Exit with a message if a call failed. */
 void must(enum hoop_status status, const char *what, const struct hoop_comm *comm);
+/* Exit with a message if there is no memory; else give it back. */
+void *must_have(void *memory);
 double clock_seconds(void);
 
 /* report*.c: only rank 0 calls them. */

@@ -2,7 +2,7 @@
 bin_PROGRAMS += tools/bench/hoop-bench
 tools_bench_hoop_bench_SOURCES = tools/bench/main.c tools/bench/bench.h tools/bench/options.c tools/bench/collectives.c \
 	tools/bench/data.c tools/bench/measure.c tools/bench/progress.c tools/bench/report.c tools/bench/report_osu.c \
-	tools/bench/report_json.c
+	tools/bench/report_json.c tools/bench/calibrate.c tools/bench/calibrate.h tools/bench/fit.c
 tools_bench_hoop_bench_CPPFLAGS = $(TOOL_CPPFLAGS)
 tools_bench_hoop_bench_LDADD = $(TOOL_LIBS) -lm
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "bench.h"
+#include "calibrate.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -181,6 +181,11 @@ int main(int argc, char **argv)
     must(hoop_comm_init_env(&bench.comm), "joining the other ranks", NULL);
     bench.rank = hoop_comm_rank(bench.comm);
     bench.ranks = hoop_comm_size(bench.comm);
+    if (options.calibrate) {
+        calibrate(&options, bench.comm);
+        must(hoop_comm_destroy(bench.comm), "finalize", NULL);
+        return EXIT_SUCCESS;
+    }
     open_bench(&bench);
     run_all(&bench);
     close_bench(&bench);

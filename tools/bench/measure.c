@@ -37,7 +37,7 @@ void must(enum hoop_status status, const char *what, const struct hoop_comm *com
     exit(EXIT_LIBRARY);
 }
 
-static void *must_have(void *memory)
+void *must_have(void *memory)
 {
     if (memory == NULL) {
         fprintf(stderr, "hoop-bench: no memory\n");
@@ -106,9 +106,9 @@ static void call(const struct problem *p, struct place at)
     must(p->collective->run(p, at.send, at.recv), p->collective->name, p->comm);
 }
 
-static void barrier(const struct problem *p)
+static void barrier(struct hoop_comm *comm)
 {
-    must(hoop_barrier(p->comm, NULL), "barrier", p->comm);
+    must(hoop_barrier(comm, NULL), "barrier", comm);
 }
 
 /* Run count calls back to back; returns the seconds of one, on this rank. */
@@ -116,7 +116,7 @@ static double run_back_to_back(const struct problem *p, struct place at, int cou
 {
     double start;
 
-    barrier(p);
+    barrier(p->comm);
     start = clock_seconds();
     for (int i = 0; i < count; i++)
         call(p, at);
@@ -194,7 +194,7 @@ static double run_isolated(const struct workspace *w, const struct problem *p, s
 
     if (w->options->dirty)
         memset(at.send, 0, problem_send_elements(p) * hoop_type_size(p->type));
-    barrier(p);
+    barrier(w->gate ? w->gate : p->comm);
     start = clock_seconds();
     call(p, at);
     return clock_seconds() - start;
@@ -347,4 +347,21 @@ void measure_row(struct workspace *w, struct row *row)
     measure_side(w, row, false);
     if (p->collective->shape != SHAPE_NONE && !w->options->osu)
         measure_side(w, row, true);
+}
+
+double measure_quartile(struct workspace *w, const struct problem *p)
+{
+    enum { LEAST = 3, MOST = 25 };
+    const struct place at = where(w, p, false);
+    double seconds;
+
+    run_isolated(w, p, at); /* makes the plan and its links */
+    seconds = run_isolated(w, p, at);
+    agree(p, &seconds, 1, HOOP_MAX);
+    const int count = seconds * LEAST > 0.01 ? LEAST : seconds * MOST < 0.01 ? MOST : (int)(0.01 / seconds);
+    room_for_times(w, count);
+    for (int i = 0; i < count; i++)
+        w->times[i] = run_isolated(w, p, at);
+    sort_times(p, w->times, count);
+    return percentile(w->times, count, 25);
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_JSON = 300, KEY_OSU, KEY_MALLOC, KEY_DIRTY, KEY_DETERMINISTIC };
+enum { KEY_JSON = 300, KEY_OSU, KEY_MALLOC, KEY_DIRTY, KEY_DETERMINISTIC, KEY_CALIBRATE };
 
 static const struct argp_option table[] = {
     {NULL, 0, NULL, 0, "Sizes (suffixes K, M and G are powers of 1024):", 1},
@@ -28,26 +28,34 @@ static const struct argp_option table[] = {
     {"deterministic", KEY_DETERMINISTIC, NULL, 0,
      "time isolated calls with HOOP_DETERMINISTIC=1 too, by turns with those without, and show the price", 2},
     {NULL, 0, NULL, 0, "How often:", 3},
-    {"iters", 'n', "COUNT", 0, "timed calls of each method (default: 20 to 1000 by size, fewer where they are slow)",
+    {"iters", 'n', "COUNT", 0,
+     "timed calls of each method (default: 20 to 1000 by size, fewer where they are slow); rounds of --calibrate (5)",
      3},
     {"warmup_iters", 'w', "COUNT", 0, "calls before the timed ones (default 5)", 3},
     {"check", 'c', "COUNT", 0, "calls whose results are checked; 0: none (default 1)", 3},
     {NULL, 0, NULL, 0, "Output:", 4},
     {"json", KEY_JSON, "FILE", 0, "also write all figures to FILE, replacing it", 4},
     {"osu", KEY_OSU, NULL, 0, "the layout of the OSU micro-benchmarks (isolated calls, out of place)", 4},
+    {NULL, 0, NULL, 0, "Instead of a collective:", 5},
+    {"calibrate", KEY_CALIBRATE, "FILE", OPTION_ARG_OPTIONAL,
+     "measure the constants by which algorithms are chosen, and save them for this machine, or as FILE; takes up to a "
+     "minute "
+     "and wants the machine for itself",
+     5},
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
 static const char description[] =
     "Time a collective over a range of sizes and check its results. COLLECTIVE is all_reduce, reduce, broadcast, "
     "all_gather, reduce_scatter, all_to_all, gather, scatter or barrier. Run it under hooprun, or alone as the only "
-    "rank.";
+    "rank. Or, with --calibrate, find out what this machine's communication costs.";
 
 static const struct hoop_manual_section sections[] = {
     {"EXAMPLES", "  hooprun -n 2 hoop-bench all_reduce -b 8 -e 64M -f 8\n"
                  "  hooprun -n 4 hoop-bench reduce_scatter -d all -o all -e 1M\n"
                  "  hooprun -n 8 --no-prefix hoop-bench broadcast -r all --json b.json\n"
-                 "  HOOP_ALGO=ring hooprun -n 2 hoop-bench all_reduce --osu"},
+                 "  HOOP_ALGO=ring hooprun -n 2 hoop-bench all_reduce --osu\n"
+                 "  hooprun -n 4 --no-prefix hoop-bench --calibrate"},
     {"COLUMNS", "size\tthe larger of the bytes that a rank sends and receives\n"
                 "count\telements: of the vector, or of one rank's block\n"
                 "time\tof a call when many follow each other, mean over the ranks\n"
@@ -63,6 +71,16 @@ static const struct hoop_manual_section sections[] = {
                 "\n"
                 "The test data are such that the result is known to the bit for every order of reduction. An "
                 "input that a call out of place has changed, and bytes written behind the buffer, count as wrong too."},
+    {"CALIBRATION",
+     "hoop chooses algorithms by a cost model with a few constants: what a hop, a message, a slice, a byte that is "
+     "moved "
+     "or combined cost. --calibrate runs every algorithm in several sizes, by as many ranks as there are "
+     "cores and by all ranks in a crowd, and fits the constants to the times. It shows each with its spread over "
+     "the rounds, how far predictions are off, and how good the choices are, before and after.\n"
+     "\n"
+     "The file lies in $XDG_CACHE_HOME/hoop, or $HOME/.cache/hoop, under a name made of the machine's architecture, "
+     "processor, CPUs and NUMA nodes. HOOP_MODEL=auto uses it, HOOP_MODEL=FILE another. hoop-info shows the "
+     "constants in force."},
     {"EXIT STATUS", "0\tall results were right\n"
                     "1\ta result was wrong (on all ranks)\n"
                     "2\twrong usage\n"
@@ -78,6 +96,7 @@ static const struct hoop_manual_words words[] = {
      "double_int64 int32_int32 int64_int64 all"},
     {"root", "0 all"},
     {"json", "@file"},
+    {"calibrate", "@file"},
     {NULL, NULL},
 };
 
@@ -182,6 +201,9 @@ static bool parse_how(int key, char *argument, struct argp_state *state)
     case KEY_DIRTY:
         options->dirty = true;
         return true;
+    case KEY_CALIBRATE:
+        options->calibrate = argument ? argument : "";
+        return true;
     case KEY_DETERMINISTIC:
         options->deterministic = true;
         return true;
@@ -227,8 +249,11 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case ARGP_KEY_ARG:
         parse_collective(options, argument, state);
         return 0;
-    case ARGP_KEY_NO_ARGS:
-        argp_error(state, "which collective?");
+    case ARGP_KEY_END:
+        if (options->collective == NULL && options->calibrate == NULL)
+            argp_error(state, "which collective?");
+        if (options->collective && options->calibrate)
+            argp_error(state, "--calibrate takes no collective: it runs several");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -265,6 +290,8 @@ void options_parse(struct options *options, int argc, char **argv)
     *options = (struct options){
         .least = 8, .most = 64u << 20, .warmups = 5, .checks = 1, .types = 1u << HOOP_F32, .ops = 1u << HOOP_SUM};
     hoop_manual_parse(&manual, argc, argv, 0, options);
+    if (options->calibrate)
+        return;
     complete(options);
     if (options_pairs(options) == 0) {
         fputs("hoop-bench: band, bor, bxor, land, lor and lxor take integers only, minloc and maxloc pairs, and pairs "

@@ -131,6 +131,34 @@ static void print_algorithms(void)
     }
 }
 
+/* The constants by which algorithms are chosen; origin: where they come from, or the error that keeps them. */
+static bool read_constants(struct hoop_model *model, char *origin, size_t size)
+{
+    if (hoop_model_current(model, origin, size) == HOOP_OK)
+        return true;
+    *model = hoop_model_builtin();
+    snprintf(origin, size, "%s", hoop_last_error(NULL));
+    return false;
+}
+
+static double constant_value(const struct hoop_model *model, const struct hoop_constant *constant)
+{
+    return *(const double *)(const void *)((const char *)model + constant->offset);
+}
+
+static void print_constants(void)
+{
+    struct hoop_constant constant;
+    struct hoop_model model;
+    char origin[1024];
+    const bool good = read_constants(&model, origin, sizeof(origin));
+
+    printf("\nconstants of the cost model: %s%s\n", good ? "" : "no communicator can be made: ", origin);
+    for (int i = 0; good && hoop_constant_get(i, &constant); i++)
+        printf("  %-20s %.3f %s  (%s)\n", constant.name, constant_value(&model, &constant), constant.unit,
+               constant.help);
+}
+
 static void print_settings(void)
 {
     struct hoop_setting setting;
@@ -153,6 +181,7 @@ static void print_all(void)
     print_transports();
     print_algorithms();
     print_settings();
+    print_constants();
     count = machine_facts(facts);
     print_facts("\nmachine", facts, count);
 }
@@ -238,6 +267,21 @@ static void json_settings(void)
     fputs("\n  ]", stdout);
 }
 
+static void json_constants(void)
+{
+    struct hoop_constant constant;
+    struct hoop_model model;
+    char origin[1024];
+    const bool good = read_constants(&model, origin, sizeof(origin));
+
+    fputs("  \"constants\": {\"usable\": ", stdout);
+    fputs(good ? "true" : "false", stdout);
+    json_text("origin", origin);
+    for (int i = 0; good && hoop_constant_get(i, &constant); i++)
+        printf(", \"%s\": %.3f", constant.name, constant_value(&model, &constant));
+    putchar('}');
+}
+
 static void json_all(void)
 {
     struct fact facts[MOST_FACTS];
@@ -251,6 +295,8 @@ static void json_all(void)
     json_algorithms();
     fputs(",\n", stdout);
     json_settings();
+    fputs(",\n", stdout);
+    json_constants();
     fputs(",\n", stdout);
     count = machine_facts(facts);
     json_facts("machine", facts, count);
