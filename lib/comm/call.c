@@ -298,7 +298,7 @@ static void run_alone(const struct hoop_comm_call *call)
 }
 
 /* Through slots or in each other's memory; HOOP_AGAIN: a plan is needed. */
-static enum hoop_status run_flat(const struct hoop_comm_call *call, size_t vector, uint64_t tag)
+static enum hoop_status run_flat(const struct hoop_comm_call *call, size_t vector, size_t published, uint64_t tag)
 {
     struct hoop_comm *comm = call->comm;
     const struct hoop_flat_call flat = {.coll = call->coll,
@@ -308,6 +308,7 @@ static enum hoop_status run_flat(const struct hoop_comm_call *call, size_t vecto
                                         .in_place = call->in_place,
                                         .count = call->count,
                                         .vector = vector,
+                                        .published = published,
                                         .in = call->in,
                                         .out = call->out,
                                         .sequence = comm->sequence,
@@ -352,10 +353,11 @@ static enum hoop_status run_together(const struct hoop_comm_call *call, uint64_t
                                          .in_place = call->in_place,
                                          .channels = 1,
                                          .uneven = call->blocks && call->coll == HOOP_ALL_TO_ALL};
-    const size_t vector = judged(call);
+    const size_t vector = judged(call), published = hoop_coll_shape(call->coll)->in == HOOP_OWN_BLOCK
+                                                        ? call->count * element_of(call)
+                                                        : vector;
     const bool even = call->blocks == NULL, direct = even && vector >= comm->flat.lend_least,
-               small = even && hoop_choice_published(&problem, vector) <= choice->flat_max,
-               weigh = !direct && (choice->forced || !small);
+               small = even && published <= choice->flat_max, weigh = !direct && (choice->forced || !small);
 
     comm->chosen = weigh ? hoop_comm_select(comm, &problem, vector) : (struct hoop_decision){.algo = choice->flat};
     const struct hoop_algo *algo = comm->chosen.algo;
@@ -363,7 +365,7 @@ static enum hoop_status run_together(const struct hoop_comm_call *call, uint64_t
     hoop_wait_begin(&comm->wait, comm->sequence);
     record->plan = algo->name;
     if (direct || (small && algo == choice->flat)) {
-        const enum hoop_status status = run_flat(call, vector, tag);
+        const enum hoop_status status = run_flat(call, vector, published, tag);
         if (comm->flat.direct)
             record->plan = "direct";
         if (status != HOOP_AGAIN)

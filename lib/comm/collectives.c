@@ -6,7 +6,8 @@ static enum hoop_status check_type(const char *what, enum hoop_type type, size_t
 {
     if ((unsigned)type >= HOOP_TYPES)
         return hoop_fail(HOOP_ERR_ARG, "%s: type %d is no enum hoop_type", what, (int)type);
-    if (count > SIZE_MAX / hoop_type_size(type) / blocks)
+    size_t bytes;
+    if (__builtin_mul_overflow(count, hoop_type_size(type) * blocks, &bytes))
         return hoop_fail(HOOP_ERR_ARG, "%s: %zu elements of %s for %zu ranks are more than an address space holds",
                          what, count, hoop_type_name(type), blocks);
     return HOOP_OK;

@@ -40,19 +40,6 @@ void hoop_flat_free(struct hoop_flat *flat)
     *flat = (struct hoop_flat){0};
 }
 
-size_t hoop_flat_bytes(const struct hoop_flat_call *call, int ranks)
-{
-    const size_t bytes = call->count * hoop_type_size(call->type);
-
-    const struct hoop_coll_shape *shape = hoop_coll_shape(call->coll);
-
-    if (call->coll == HOOP_BARRIER)
-        return 0;
-    if (!shape->blocks || shape->in == HOOP_OWN_BLOCK)
-        return bytes;
-    return bytes > SIZE_MAX / (size_t)ranks ? SIZE_MAX : bytes * (size_t)ranks;
-}
-
 static bool all_started(struct hoop_flat *flat, uint64_t need)
 {
     uint64_t floor = UINT64_MAX;
@@ -97,7 +84,7 @@ static enum hoop_status publish(struct hoop_flat *flat, const struct hoop_flat_c
     if (offer)
         memcpy(slot->data, offer, sizeof *offer);
     else
-        hoop_kernel_copy(slot->data, call->in, hoop_flat_bytes(call, flat->board->shape.ranks));
+        hoop_kernel_copy(slot->data, call->in, call->published);
     atomic_store_explicit(&slot->word, call->sequence << 1 | (offer != NULL), memory_order_release);
     hoop_wait_owe(wait);
     return HOOP_OK;
@@ -225,8 +212,7 @@ enum hoop_status hoop_flat_run(struct hoop_flat *flat, const struct hoop_flat_ca
 {
     const struct hoop_coll_shape *shape = hoop_coll_shape(call->coll);
     const int ranks = flat->board->shape.ranks;
-    const bool lendable = call->vector >= flat->lend_least,
-               fits = hoop_flat_bytes(call, ranks) <= flat->board->shape.flat,
+    const bool lendable = call->vector >= flat->lend_least, fits = call->published <= flat->board->shape.flat,
                at_root = !shape->rooted || flat->board->rank == call->root;
     struct hoop_offer own = {HOOP_NOWHERE, HOOP_NOWHERE}, *offer = fits ? NULL : &own;
     int offers;

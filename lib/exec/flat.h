@@ -42,8 +42,9 @@ struct hoop_flat_call {
     enum hoop_op op;
     int root;
     bool in_place;
-    size_t count;  /* as the caller of the collective gave it */
-    size_t vector; /* bytes of the whole vector */
+    size_t count;     /* as the caller of the collective gave it */
+    size_t vector;    /* bytes of the whole vector */
+    size_t published; /* bytes that a rank with data puts into its slot */
     const void *in;
     void *out;
     uint64_t sequence, tag;
@@ -52,9 +53,6 @@ struct hoop_flat_call {
 /* Prepare for one communicator. Errors: HOOP_ERR_MEMORY. */
 enum hoop_status hoop_flat_init(struct hoop_flat *flat, struct hoop_board *board, size_t lend_least);
 void hoop_flat_free(struct hoop_flat *flat);
-
-/* Bytes that a rank with data writes into its slot. */
-size_t hoop_flat_bytes(const struct hoop_flat_call *call, int ranks);
 
 /* Run the call. HOOP_AGAIN: not all ranks' buffers can be reached and the vectors do not fit into slots, or only some ranks put
  * them there: nothing was done, run a plan. All ranks get the same answer.
