@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* What the machine allows: a sum over all ranks in memory that all have mapped, with nothing around it.
+/* What the machine allows: sums and copies over all ranks in memory that all have mapped, with nothing around them.
  *
  * No types, operators, checks, errors or choice: each way below is tried at each size that suits it, and the best counts.
  *
@@ -7,6 +7,8 @@
  *     push    Rank r sums slice r from all inputs and writes it to all outputs.
  *     stream  The same with stores that pass the caches by, for what does not fit into them.
  *     pull    Rank r sums slice r into its own output; then each fetches the other slices.
+ *     copy    The other calls: each rank copies from the others' inputs what it is to have (reduce-scatter: sums).
+ *     past    The same with stores that pass the caches by.
  *
  * A rank's memory is one memfd; the others open it through /proc and map it whole.
  */
@@ -58,8 +60,9 @@ struct exchange {
 
 struct way {
     const char *name;
+    bool all_reduce;    /* or one of the other calls */
     size_t least, most; /* bytes that it suits */
-    void (*all_reduce)(void *context, const float *send, float *recv, size_t count);
+    void (*run)(void *context, enum measure_call call, const float *send, float *recv, size_t count);
 };
 
 static inline void wait_for(const struct exchange *x, const _Atomic uint64_t *number, uint64_t call)
@@ -85,9 +88,10 @@ static inline line_of_floats line_data(const union line *line)
     return (line_of_floats)((line_of_words)line->floats & keep);
 }
 
-static void by_lines(void *context, const float *send, float *recv, size_t count)
+static void by_lines(void *context, enum measure_call what, const float *send, float *recv, size_t count)
 {
     struct exchange *x = context;
+    (void)what;
     const uint64_t call = ++x->call;
     const int half = (int)(call & 1); /* nobody writes it again before all have read it and gone on */
 
@@ -177,21 +181,21 @@ static void all_done(struct exchange *x)
         wait_for(x, &x->segments[rank]->done, x->call);
 }
 
-static void by_push(void *context, const float *send, float *recv, size_t count)
+static void by_push(void *context, enum measure_call what, const float *send, float *recv, size_t count)
 {
     struct exchange *x = context;
 
-    (void)send, (void)recv;
+    (void)what, (void)send, (void)recv;
     all_ready(x);
     push_slice(x, slice_start(count, x->rank, x->ranks), slice_start(count, x->rank + 1, x->ranks), false);
     all_done(x);
 }
 
-static void by_stream(void *context, const float *send, float *recv, size_t count)
+static void by_stream(void *context, enum measure_call what, const float *send, float *recv, size_t count)
 {
     struct exchange *x = context;
 
-    (void)send, (void)recv;
+    (void)what, (void)send, (void)recv;
     all_ready(x);
     push_slice(x, slice_start(count, x->rank, x->ranks), slice_start(count, x->rank + 1, x->ranks), true);
 #ifdef __x86_64__
@@ -200,11 +204,11 @@ static void by_stream(void *context, const float *send, float *recv, size_t coun
     all_done(x);
 }
 
-static void by_pull(void *context, const float *send, float *recv, size_t count)
+static void by_pull(void *context, enum measure_call what, const float *send, float *recv, size_t count)
 {
     struct exchange *x = context;
 
-    (void)send;
+    (void)what, (void)send;
     all_ready(x);
     for (size_t i = slice_start(count, x->rank, x->ranks); i < slice_start(count, x->rank + 1, x->ranks); i++)
         ((line_of_floats *)recv)[i] = sum_line(x, i);
@@ -219,11 +223,69 @@ static void by_pull(void *context, const float *send, float *recv, size_t count)
     }
 }
 
+static void move(float *to, const float *from, size_t count, bool past)
+{
+    if (!past) {
+        memcpy(to, from, count * sizeof(float));
+        return;
+    }
+    for (size_t i = 0; i < count / LINE_FLOATS; i++)
+        store_past_caches((line_of_floats *)to + i, ((const line_of_floats *)from)[i]);
+}
+
+static void sum_own_block(const struct exchange *x, float *recv, size_t block, bool past)
+{
+    const size_t first = (size_t)x->rank * block / LINE_FLOATS;
+
+    for (size_t i = 0; i < block / LINE_FLOATS; i++) {
+        const line_of_floats sum = sum_line(x, first + i);
+
+        if (past)
+            store_past_caches((line_of_floats *)recv + i, sum);
+        else
+            ((line_of_floats *)recv)[i] = sum;
+    }
+}
+
+/* The other calls; blocks are whole lines at the sizes that are asked for. */
+static void copy_or_sum(struct exchange *x, enum measure_call what, float *recv, size_t count, bool past)
+{
+    const size_t block = count / (size_t)x->ranks;
+
+    all_ready(x);
+    if (what == REDUCE_SCATTER)
+        sum_own_block(x, recv, block, past);
+    else if (what == BROADCAST && x->rank > 0)
+        move(recv, x->sends[0], count, past);
+    for (int step = 0; step < x->ranks && (what == ALL_GATHER || what == ALL_TO_ALL); step++) {
+        const size_t rank = (size_t)((x->rank + step) % x->ranks), of = what == ALL_GATHER ? 0 : (size_t)x->rank;
+        move(recv + rank * block, x->sends[rank] + of * block, block, past);
+    }
+#ifdef __x86_64__
+    _mm_sfence();
+#endif
+    all_done(x);
+}
+
+static void by_copy(void *context, enum measure_call what, const float *send, float *recv, size_t count)
+{
+    (void)send;
+    copy_or_sum(context, what, recv, count, false);
+}
+
+static void by_copy_past(void *context, enum measure_call what, const float *send, float *recv, size_t count)
+{
+    (void)send;
+    copy_or_sum(context, what, recv, count, true);
+}
+
 static const struct way ways[] = {
-    {"lines", 0, LINES_MOST *DATA_FLOATS * sizeof(float), by_lines},
-    {"push", 1024, SIZE_MAX, by_push},
-    {"stream", 256 << 10, SIZE_MAX, by_stream},
-    {"pull", 1024, SIZE_MAX, by_pull},
+    {"lines", true, 0, LINES_MOST *DATA_FLOATS * sizeof(float), by_lines},
+    {"push", true, 1024, SIZE_MAX, by_push},
+    {"stream", true, 256 << 10, SIZE_MAX, by_stream},
+    {"pull", true, 1024, SIZE_MAX, by_pull},
+    {"copy", false, 1024, SIZE_MAX, by_copy},
+    {"past", false, 256 << 10, SIZE_MAX, by_copy_past},
 };
 
 static struct segment *map(const struct measure *m, int descriptor)
@@ -281,10 +343,10 @@ int main(int argc, char **argv)
         const char *how = "";
 
         for (const struct way *way = ways; way < ways + sizeof(ways) / sizeof(*ways); way++) {
-            const struct measure_peer peer = {&x, way->all_reduce, NULL, x.sends[m.rank], x.recvs[m.rank]};
+            const struct measure_peer peer = {&x, way->run, NULL, x.sends[m.rank], x.recvs[m.rank]};
             double seconds;
 
-            if (m.sizes[i] < way->least || m.sizes[i] > way->most)
+            if (m.sizes[i] < way->least || m.sizes[i] > way->most || way->all_reduce != (m.call == ALL_REDUCE))
                 continue;
             seconds = measure_size(&m, &peer, m.sizes[i]);
             if (best == 0 || seconds < best) {

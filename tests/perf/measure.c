@@ -38,6 +38,18 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static enum measure_call call_of(const struct measure *m, const char *name)
+{
+    static const char *const names[MEASURE_CALLS] = {"all_reduce", "broadcast", "all_gather", "reduce_scatter",
+                                                     "all_to_all"};
+
+    for (int i = 0; i < MEASURE_CALLS; i++)
+        if (strcmp(names[i], name) == 0)
+            return (enum measure_call)i;
+    measure_fail(m, name, "is not measured");
+    return ALL_REDUCE;
+}
+
 static int rank_of_launcher(void)
 {
     static const char *const names[] = {"HOOP_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"};
@@ -78,13 +90,16 @@ void measure_begin(struct measure *m, int argc, char **argv)
     bool alone = false;
 
     *m = (struct measure){.seconds = 0.4};
-    for (int option; (option = getopt(argc, argv, "f:c:pmbs:")) != -1;)
+    for (int option; (option = getopt(argc, argv, "f:c:k:pmbs:")) != -1;)
         switch (option) {
         case 'f':
             m->meeting = optarg;
             break;
         case 'c':
             processors = optarg;
+            break;
+        case 'k':
+            m->call = call_of(m, optarg);
             break;
         case 'p':
             alone = true;
@@ -108,7 +123,8 @@ void measure_begin(struct measure *m, int argc, char **argv)
         m->most = bytes > m->most ? bytes : m->most;
     }
     if (m->meeting == NULL || m->size_count == 0) {
-        fprintf(stderr, "usage: %s -f MEETING_FILE [-c PROCESSORS [-p]] [-m] [-b] [-s SECONDS] BYTES...\n", argv[0]);
+        fprintf(stderr, "usage: %s -f MEETING_FILE [-k CALL] [-c PROCESSORS [-p]] [-m] [-b] [-s SECONDS] BYTES...\n",
+                argv[0]);
         exit(2);
     }
     if (processors != NULL)
@@ -203,15 +219,37 @@ static void rewrite(float *send, size_t count, int rank, int call)
         send[i] = base + (float)((unsigned)i & 15);
 }
 
-static void check(const struct measure *m, const float *recv, size_t count, int call)
+/* What an element of the result must be. */
+static float expected(const struct measure *m, size_t i, size_t block, int call)
 {
-    float base = 0;
+    const unsigned own = (unsigned)((size_t)m->rank * block + i % block) & 15;
+    float sum = 0;
 
     for (int rank = 0; rank < m->ranks; rank++)
-        base += base_value(rank, call);
-    for (size_t i = 0; i < count; i++)
-        if (recv[i] != base + (float)m->ranks * (float)((unsigned)i & 15))
-            measure_fail(m, "wrong result", "an element of the last call is not the sum");
+        sum += base_value(rank, call);
+    switch (m->call) {
+    case BROADCAST:
+        return base_value(0, call) + (float)((unsigned)i & 15);
+    case ALL_GATHER:
+        return base_value((int)(i / block), call) + (float)((unsigned)(i % block) & 15);
+    case REDUCE_SCATTER:
+        return sum + (float)m->ranks * (float)own;
+    case ALL_TO_ALL:
+        return base_value((int)(i / block), call) + (float)own;
+    default:
+        return sum + (float)m->ranks * (float)((unsigned)i & 15);
+    }
+}
+
+static void check(const struct measure *m, const float *recv, size_t count, int call)
+{
+    const size_t block = count / (size_t)m->ranks;
+
+    if (m->call == BROADCAST && m->rank == 0)
+        return;
+    for (size_t i = 0; i < (m->call == REDUCE_SCATTER ? block : count); i++)
+        if (recv[i] != expected(m, i, block, call))
+            measure_fail(m, "wrong result", "an element of the last call is not what it should be");
 }
 
 static void run(struct measure *m, const struct measure_peer *peer, size_t count, int calls)
@@ -225,7 +263,7 @@ static void run(struct measure *m, const struct measure_peer *peer, size_t count
         else
             measure_barrier(m);
         start = now();
-        peer->all_reduce(peer->context, peer->send, peer->recv, count);
+        peer->run(peer->context, m->call, peer->send, peer->recv, count);
         m->board->times[m->rank][call] = now() - start;
     }
     measure_barrier(m);
@@ -256,7 +294,8 @@ static double slowest_median(struct measure *m, int calls)
 
 double measure_size(struct measure *m, const struct measure_peer *peer, size_t bytes)
 {
-    const size_t count = bytes / sizeof(float);
+    const size_t all = bytes / sizeof(float),
+                 count = m->call < ALL_GATHER ? all : all / (size_t)m->ranks * (size_t)m->ranks;
     const double start = now();
     double each, median;
     int calls;

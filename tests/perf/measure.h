@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Time isolated all-reduce calls of any library in the same way.
+/* Time isolated collective calls of any library in the same way.
  *
  * One program a library; each is started n times by its own launcher and calls, in this order,
  *
@@ -27,12 +27,16 @@ extern "C" {
 
 struct measure_board; /* the shared file */
 
+/* What is called. A size is that of the whole vector: of all ranks' blocks together where there are blocks. The root is rank 0. */
+enum measure_call { ALL_REDUCE, BROADCAST, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, MEASURE_CALLS };
+
 struct measure {
     int rank, ranks;
-    bool ordinary;  /* -m: ordinary memory, where a library has its own kind as well */
-    bool own;       /* -b: before each call the library's own barrier, if the peer has one */
-    bool crowded;   /* more ranks than processors: waiting must give way */
-    double seconds; /* -s: about the most to spend on a size */
+    enum measure_call call; /* -k */
+    bool ordinary;          /* -m: ordinary memory, where a library has its own kind as well */
+    bool own;               /* -b: before each call the library's own barrier, if the peer has one */
+    bool crowded;           /* more ranks than processors: waiting must give way */
+    double seconds;         /* -s: about the most to spend on a size */
     const char *meeting;
     size_t sizes[64], most; /* bytes of the vectors, and the largest */
     int size_count;
@@ -42,9 +46,10 @@ struct measure {
 /* A library, or one way to do it. */
 struct measure_peer {
     void *context;
-    void (*all_reduce)(void *context, const float *send, float *recv, size_t count); /* sum */
-    void (*barrier)(void *context);                                                  /* or NULL */
-    float *send, *recv;                                                              /* of measure_room() bytes */
+    /* Floats, sums; count: elements of the whole vector. The root of a broadcast is to send from `send` alone. */
+    void (*run)(void *context, enum measure_call call, const float *send, float *recv, size_t count);
+    void (*barrier)(void *context); /* or NULL */
+    float *send, *recv;             /* of measure_room() bytes */
 };
 
 /* Read the command line and bind this process to its processors. The rank is taken from the launcher's environment. */

@@ -2,12 +2,33 @@
 #include "measure.h"
 
 #include <hoop.h>
+#include <stdint.h>
 #include <stdio.h>
 
-static void all_reduce(void *context, const float *send, float *recv, size_t count)
+static enum hoop_status call(enum measure_call what, const float *send, float *recv, size_t count,
+                             struct hoop_comm *comm)
 {
-    if (hoop_all_reduce(send, recv, count, HOOP_F32, HOOP_SUM, context, NULL) != HOOP_OK)
-        measure_fail(&(struct measure){.rank = hoop_comm_rank(context)}, "all_reduce", hoop_last_error(context));
+    const size_t block = count / (size_t)hoop_comm_size(comm);
+
+    switch (what) {
+    case BROADCAST:
+        return hoop_broadcast(send, hoop_comm_rank(comm) == 0 ? (float *)(uintptr_t)send : recv, count, HOOP_F32, 0,
+                              comm, NULL);
+    case ALL_GATHER:
+        return hoop_all_gather(send, recv, block, HOOP_F32, comm, NULL);
+    case REDUCE_SCATTER:
+        return hoop_reduce_scatter(send, recv, block, HOOP_F32, HOOP_SUM, comm, NULL);
+    case ALL_TO_ALL:
+        return hoop_all_to_all(send, recv, block, HOOP_F32, comm, NULL);
+    default:
+        return hoop_all_reduce(send, recv, count, HOOP_F32, HOOP_SUM, comm, NULL);
+    }
+}
+
+static void run(void *context, enum measure_call what, const float *send, float *recv, size_t count)
+{
+    if (call(what, send, recv, count, context) != HOOP_OK)
+        measure_fail(&(struct measure){.rank = hoop_comm_rank(context)}, "the call", hoop_last_error(context));
 }
 
 static void barrier(void *context)
@@ -49,7 +70,7 @@ int main(int argc, char **argv)
     snprintf(title, sizeof(title), "hoop %d.%d.%d", hoop_version() / 10000, hoop_version() / 100 % 100,
              hoop_version() % 100);
     measure_title(&m, title);
-    peer = (struct measure_peer){comm, all_reduce, barrier, buffer(&m, comm), buffer(&m, comm)};
+    peer = (struct measure_peer){comm, run, barrier, buffer(&m, comm), buffer(&m, comm)};
     measure_sizes(&m, &peer, plan);
     if (hoop_comm_destroy(comm) != HOOP_OK)
         measure_fail(&m, "hoop_comm_destroy", hoop_last_error(NULL));

@@ -2,12 +2,31 @@
 #include "measure.h"
 
 #include <mpi.h>
+#include <stdint.h>
 #include <stdlib.h>
 
-static void all_reduce(void *context, const float *send, float *recv, size_t count)
+/* Errors end the program. */
+static void run(void *context, enum measure_call what, const float *send, float *recv, size_t count)
 {
-    (void)context;
-    MPI_Allreduce(send, recv, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); /* errors end the program */
+    const struct measure *m = context;
+    const int block = (int)(count / (size_t)m->ranks);
+
+    switch (what) {
+    case BROADCAST:
+        MPI_Bcast(m->rank == 0 ? (float *)(uintptr_t)send : recv, (int)count, MPI_FLOAT, 0, MPI_COMM_WORLD);
+        break;
+    case ALL_GATHER:
+        MPI_Allgather(send, block, MPI_FLOAT, recv, block, MPI_FLOAT, MPI_COMM_WORLD);
+        break;
+    case REDUCE_SCATTER:
+        MPI_Reduce_scatter_block(send, recv, block, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+        break;
+    case ALL_TO_ALL:
+        MPI_Alltoall(send, block, MPI_FLOAT, recv, block, MPI_FLOAT, MPI_COMM_WORLD);
+        break;
+    default:
+        MPI_Allreduce(send, recv, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    }
 }
 
 static void barrier(void *context)
@@ -19,7 +38,7 @@ static void barrier(void *context)
 int main(int argc, char **argv)
 {
     struct measure m;
-    struct measure_peer peer = {NULL, all_reduce, barrier, NULL, NULL};
+    struct measure_peer peer = {&m, run, barrier, NULL, NULL};
     char title[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int rank, ranks, length;
 

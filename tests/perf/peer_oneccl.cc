@@ -5,14 +5,32 @@
 #include <cstdlib>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include <oneapi/ccl.hpp>
 
-static void all_reduce(void *context, const float *send, float *recv, size_t count)
+static void run(void *context, enum measure_call what, const float *send, float *recv, size_t count)
 {
-    ccl::communicator *comm = static_cast<ccl::communicator *>(context);
+    ccl::communicator &comm = *static_cast<ccl::communicator *>(context);
+    const size_t block = count / comm.size();
+    const auto type = ccl::datatype::float32;
 
-    ccl::allreduce(send, recv, count, ccl::datatype::float32, ccl::reduction::sum, *comm).wait();
+    switch (what) {
+    case BROADCAST:
+        ccl::broadcast(comm.rank() == 0 ? const_cast<float *>(send) : recv, count, type, 0, comm).wait();
+        break;
+    case ALL_GATHER:
+        ccl::allgatherv(send, block, recv, std::vector<size_t>(comm.size(), block), type, comm).wait();
+        break;
+    case REDUCE_SCATTER:
+        ccl::reduce_scatter(send, recv, block, type, ccl::reduction::sum, comm).wait();
+        break;
+    case ALL_TO_ALL:
+        ccl::alltoall(send, recv, block, type, comm).wait();
+        break;
+    default:
+        ccl::allreduce(send, recv, count, type, ccl::reduction::sum, comm).wait();
+    }
 }
 
 static void barrier(void *context)
@@ -53,7 +71,7 @@ int main(int argc, char **argv)
     auto store = open_store(&m);
     ccl::communicator comm = ccl::create_communicator(m.ranks, m.rank, store);
     measure_title(&m, (std::string("oneCCL ") + ccl::get_library_version().full).c_str());
-    struct measure_peer peer = {&comm, all_reduce, barrier, measure_ordinary(&m), measure_ordinary(&m)};
+    struct measure_peer peer = {&comm, run, barrier, measure_ordinary(&m), measure_ordinary(&m)};
     measure_sizes(&m, &peer, nullptr);
     return 0;
 }

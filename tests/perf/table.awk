@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The tables of bench-peers, and all figures as JSON.
 #
-# Input: targets, then lines "layout|ranks|name|kind|round|bytes|microseconds|how" in the order measured; the columns
+# Input: targets, then lines "layout|ranks|name|kind|round|bytes|microseconds|how|call" in the order measured; the columns
 # come in the order of their first line. kind: hoop, limit, debian or newest.
 # Variables: json (file to write), about (text of JSON members).
 BEGIN { FS = "|" }
 
 FILENAME ~ /targets$/ {
-    if ($0 !~ /^#/ && split($0, t, " ") == 6) {
+    if ($0 !~ /^#/ && split($0, t, " ") == 7) {
         targets++
+        target_call[targets] = t[1]
         for (i = 1; i <= 6; i++)
-            target[targets, i] = t[i]
+            target[targets, i] = t[i + 1]
     }
     next
 }
@@ -19,6 +20,7 @@ FILENAME ~ /targets$/ {
     if (!($1 in ranks)) {
         layouts[++layout_count] = $1
         ranks[$1] = $2
+        call[$1] = $9
     }
     if (!($3 in kind)) {
         names[++name_count] = $3
@@ -87,7 +89,7 @@ function ratio_text(r) {
 function verdicts(layout, bytes,    i, r, text, met) {
     json_targets = ""
     for (i = 1; i <= targets; i++) {
-        if (target[i, 1] != "any" && target[i, 1] != ranks[layout] || bytes < target[i, 2] + 0 || bytes > target[i, 3] + 0)
+        if (target_call[i] != call[layout] || target[i, 1] != "any" && target[i, 1] != ranks[layout] || bytes < target[i, 2] + 0 || bytes > target[i, 3] + 0)
             continue
         r = ratio(layout, target[i, 4], target[i, 5], bytes)
         if (r == 0)
@@ -125,7 +127,7 @@ function ratio_columns(layout,    n) {
 }
 
 function json_row(layout, bytes,    i, n, text, list, member) {
-    text = sprintf("    {\"layout\": \"%s\", \"ranks\": %d, \"bytes\": %d, \"us\": {", layout, ranks[layout], bytes)
+    text = sprintf("    {\"layout\": \"%s\", \"call\": \"%s\", \"ranks\": %d, \"bytes\": %d, \"us\": {", layout, call[layout], ranks[layout], bytes)
     n = 0
     for (i = 1; i <= name_count; i++) {
         if (!((layout, names[i], bytes) in times) || times[layout, names[i], bytes] == "")
