@@ -425,6 +425,7 @@ struct hoop_choice {
     const struct hoop_algo *inter, *intra; /* the forced one's parts; NULL: by cost */
     const struct hoop_groups *groups;      /* HOOP_GROUPS, or the machine's; NULL: none */
     size_t frame, flat_max;                /* HOOP_SLICE; HOOP_FLAT_MAX */
+    size_t direct_min;                     /* HOOP_DIRECT_MIN; 0: by ranks and cores */
     int cores;                             /* that the ranks may run on, all together */
     bool deterministic;                    /* HOOP_DETERMINISTIC: what combines, combines in rank order */
     struct hoop_model model;               /* HOOP_MODEL, or the built-in one */

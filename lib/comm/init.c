@@ -205,19 +205,6 @@ static enum hoop_status open_domain(struct hoop_comm *comm)
     return hoop_transport_shm.open(&setup, &comm->domain);
 }
 
-/* From how many bytes on ranks work in each other's memory. It takes one meeting more than the slots, which is dear where they have
- * to take turns on the cores. */
-static size_t lend_least(const struct hoop_comm *comm)
-{
-    const struct hoop_choice *choice = &comm->choice;
-
-    if (choice->forced && choice->forced != choice->flat && choice->forced != hoop_algo_find("twoshot"))
-        return SIZE_MAX;
-    if (!comm->settings.value[HOOP_SETTING_DIRECT_MIN].empty)
-        return hoop_setting_size(&comm->settings, HOOP_SETTING_DIRECT_MIN);
-    return choice->cores < comm->ranks ? choice->flat_max + 1 : 1024;
-}
-
 /* Everything of one rank that needs the board. */
 static enum hoop_status equip(struct hoop_comm *comm)
 {
@@ -228,7 +215,8 @@ static enum hoop_status equip(struct hoop_comm *comm)
     comm->recorder = hoop_calloc(1, sizeof *comm->recorder);
     if (comm->links == NULL || comm->recorder == NULL)
         return HOOP_ERR_MEMORY;
-    enum hoop_status status = hoop_flat_init(&comm->flat, comm->board, lend_least(comm));
+    enum hoop_status status =
+        hoop_flat_init(&comm->flat, comm->board, hoop_choice_direct_least(&comm->choice, comm->ranks));
     if (status == HOOP_OK)
         status = hoop_heap_new(&comm->heap, comm->board);
     if (status == HOOP_OK)

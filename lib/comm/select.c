@@ -2,7 +2,8 @@
 /* Choice of the algorithm, how long it took, and the explanation of both.
  *
  * The choice itself is lib/plan/choose.c, by the cost model of lib/plan/model.c; here it gets this communicator's values.
- * Calls that run a plan are timed (the flat exchange of small vectors is not: reading the clock would be felt there).
+ * Calls that run a plan are timed, and those of 64 KiB and more in each other's memory, as of algorithm NULL (smaller ones and the flat
+ * exchange are not: reading the clock would be felt there).
  */
 #include <string.h>
 
@@ -35,6 +36,16 @@ void hoop_comm_time(struct hoop_comm *comm, enum hoop_coll coll, size_t vector, 
         timing->least_ns = ns;
 }
 
+static struct hoop_measured measured(const struct hoop_comm *comm, enum hoop_coll coll, size_t vector,
+                                     const struct hoop_algo *algo)
+{
+    const struct hoop_timing *timing = &comm->timing[place_of(coll, vector, algo)];
+
+    if (timing->calls == 0 || timing->algo != algo || timing->coll != coll || timing->vector != vector)
+        return (struct hoop_measured){0};
+    return (struct hoop_measured){timing->calls, timing->least_ns, timing->sum_ns / timing->calls};
+}
+
 enum hoop_status hoop_explain(const struct hoop_comm *comm, const char *collective, size_t bytes, int json, char *text,
                               size_t size)
 {
@@ -46,11 +57,8 @@ enum hoop_status hoop_explain(const struct hoop_comm *comm, const char *collecti
                                       : "there is no such collective; give all_reduce, "
                                         "reduce, broadcast, …");
     const struct hoop_problem problem = {.coll = (enum hoop_coll)coll, .ranks = comm->ranks, .channels = 1};
-    struct hoop_measured measured = {0};
     const struct hoop_algo *algo = hoop_comm_select(comm, &problem, coll == HOOP_BARRIER ? 0 : bytes).algo;
-    const struct hoop_timing *timing = &comm->timing[place_of(problem.coll, bytes, algo)];
-
-    if (timing->algo == algo && timing->coll == problem.coll && timing->vector == bytes)
-        measured = (struct hoop_measured){timing->calls, timing->least_ns, timing->sum_ns / timing->calls};
-    return hoop_explain_write(&comm->choice, &problem, bytes, &measured, json != 0, text, size);
+    const struct hoop_measured both[] = {measured(comm, problem.coll, bytes, algo),
+                                         measured(comm, problem.coll, bytes, NULL)};
+    return hoop_explain_write(&comm->choice, &problem, bytes, both, json != 0, text, size);
 }

@@ -12,6 +12,8 @@
 #include "base/status.h"
 #include "plan/model.h"
 
+enum { DIRECT_LEAST = 1024 }; /* bytes; below, a vector is copied as soon as an address is read */
+
 /* Does the algorithm combine anything in an order of its own? */
 static bool reorders(const struct hoop_algo *algo)
 {
@@ -55,6 +57,8 @@ enum hoop_status hoop_choice_set(struct hoop_choice *choice, const struct hoop_s
         hoop_algo_read(algo, &choice->forced, &choice->inter, &choice->intra);
     choice->frame = hoop_setting_size(settings, HOOP_SETTING_SLICE) / 64 * 64;
     choice->flat_max = hoop_setting_size(settings, HOOP_SETTING_FLAT_MAX);
+    choice->direct_min =
+        settings->value[HOOP_SETTING_DIRECT_MIN].empty ? 0 : hoop_setting_size(settings, HOOP_SETTING_DIRECT_MIN);
     choice->deterministic = hoop_setting_number(settings, HOOP_SETTING_DETERMINISTIC) > 0;
     if (choice->forced == NULL && !automatic)
         return hoop_fail(HOOP_ERR_SETUP,
@@ -86,6 +90,16 @@ enum hoop_status hoop_choice_read(struct hoop_choice *choice)
         read.cores = CPU_COUNT(&set);
     *choice = read;
     return HOOP_OK;
+}
+
+/* It takes one meeting more than the flat slots, which is dear where ranks have to take turns on the cores. */
+size_t hoop_choice_direct_least(const struct hoop_choice *choice, int ranks)
+{
+    if (choice->forced && choice->forced != choice->flat && choice->forced != hoop_algo_find("twoshot"))
+        return SIZE_MAX;
+    if (choice->direct_min > 0)
+        return choice->direct_min;
+    return choice->cores < ranks ? choice->flat_max + 1 : DIRECT_LEAST;
 }
 
 size_t hoop_choice_published(const struct hoop_problem *problem, size_t vector)

@@ -29,6 +29,10 @@ struct hoop_problem hoop_choice_problem(const struct hoop_choice *choice, const 
 bool hoop_choice_admits(const struct hoop_choice *choice, const struct hoop_algo *algo,
                         const struct hoop_problem *problem);
 
+/* From how many bytes of the whole vector on ranks of one host work in each other's memory, if all buffers lie where all can reach
+ * them; SIZE_MAX: never. */
+size_t hoop_choice_direct_least(const struct hoop_choice *choice, int ranks);
+
 /* Bytes that a rank would write into its flat slot, for a whole vector of `vector` bytes. */
 size_t hoop_choice_published(const struct hoop_problem *problem, size_t vector);
 

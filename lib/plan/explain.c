@@ -273,6 +273,31 @@ static void text_measured(const struct facts *facts, struct text *text)
     say(text, " us\n");
 }
 
+/* Would the ranks work in each other's memory, where they can? */
+static bool direct(const struct facts *facts)
+{
+    return !alone(facts) && facts->problem->coll != HOOP_BARRIER &&
+           facts->bytes >= hoop_choice_direct_least(facts->choice, facts->problem->ranks);
+}
+
+static void text_direct(const struct facts *facts, struct text *text)
+{
+    const struct hoop_measured *measured = facts->measured ? &facts->measured[1] : NULL;
+
+    if (!direct(facts))
+        return;
+    say(text,
+        "direct     if all ranks' buffers are of hoop_mem_alloc, they work in each other's memory, without a plan; "
+        "HOOP_DIRECT_MIN=16T forbids it\n");
+    if (measured == NULL || measured->calls == 0)
+        return;
+    say(text, "          ");
+    say_us(text, (double)measured->least_ns);
+    say(text, " us at best, ");
+    say_us(text, (double)measured->mean_ns);
+    say(text, " us on average over %" PRIu64 " such calls on this rank\n", measured->calls);
+}
+
 static void text_model(const struct facts *facts, struct text *text)
 {
     const struct hoop_model *model = &facts->choice->model;
@@ -304,6 +329,7 @@ static void write_text(const struct facts *facts, struct text *text)
     }
     each_change(facts, text, text_change);
     text_measured(facts, text);
+    text_direct(facts, text);
     text_model(facts, text);
 }
 
@@ -347,6 +373,15 @@ static void json_model(const struct facts *facts, struct text *text)
     say(text, "}}\n");
 }
 
+static void json_measured(const struct hoop_measured *measured, struct text *text)
+{
+    if (measured == NULL || measured->calls == 0)
+        say(text, "null,");
+    else
+        say(text, "{\"calls\":%" PRIu64 ",\"least_ns\":%" PRIu64 ",\"mean_ns\":%" PRIu64 "},", measured->calls,
+            measured->least_ns, measured->mean_ns);
+}
+
 static void write_json(const struct facts *facts, struct text *text)
 {
     char why[256], name[HOOP_ALGO_TEXT];
@@ -364,11 +399,9 @@ static void write_json(const struct facts *facts, struct text *text)
     say(text, "\"changes\":[");
     each_change(facts, text, json_change);
     say(text, "],\"measured\":");
-    if (facts->measured == NULL || facts->measured->calls == 0)
-        say(text, "null,");
-    else
-        say(text, "{\"calls\":%" PRIu64 ",\"least_ns\":%" PRIu64 ",\"mean_ns\":%" PRIu64 "},", facts->measured->calls,
-            facts->measured->least_ns, facts->measured->mean_ns);
+    json_measured(facts->measured, text);
+    say(text, "\"direct\":%s,\"direct_measured\":", direct(facts) ? "true" : "false");
+    json_measured(facts->measured ? &facts->measured[1] : NULL, text);
     json_model(facts, text);
 }
 

@@ -11,7 +11,8 @@ struct hoop_measured {
     uint64_t least_ns, mean_ns;
 };
 
-/* As hoop_plan_explain, with what was measured (NULL: there is no communicator that could have). */
+/* As hoop_plan_explain, with what was measured of plans, measured[0], and of work in each other's memory, measured[1] (NULL: there is
+ * no communicator that could have). */
 enum hoop_status hoop_explain_write(const struct hoop_choice *choice, const struct hoop_problem *problem, size_t bytes,
                                     const struct hoop_measured *measured, bool json, char *text, size_t size);
 
