@@ -254,7 +254,7 @@ HOOP_API int hoop_comm_size(const struct hoop_comm *comm);
  * Equal on all ranks: count, type, op, in place or not. A difference is HOOP_ERR_MISMATCH on every rank, before
  * data is used; hoop_last_error shows both calls.
  * Blocking: as stream says; a dead peer ends it in bounded time.   Threads: one call at a time per communicator.
- * Memory: buffers of hoop_mem_alloc are read and written by peers in place during the call, others through a copy.
+ * Memory: buffers of hoop_mem_alloc, and registered ones, are read and written by peers in place during the call, others through a copy.
  * Errors: HOOP_ERR_ARG (nothing happened; also if op does not take the type), HOOP_ERR_MISMATCH, HOOP_ERR_PEER
  * (hoop_last_error names the rank), HOOP_ERR_TIMEOUT, HOOP_ERR_ABORTED, HOOP_ERR_MEMORY. */
 HOOP_API enum hoop_status hoop_all_reduce(const void *send, void *recv, size_t count, enum hoop_type type,
@@ -455,6 +455,30 @@ HOOP_API enum hoop_status hoop_mem_alloc(struct hoop_comm *comm, void **buffer, 
 /* Give memory of hoop_mem_alloc back. No call that uses it may be running. NULL is allowed.
  * Blocking: as alloc.   Threads: any.   Errors: HOOP_ERR_ARG (not such a buffer of this communicator; nothing happened). */
 HOOP_API enum hoop_status hoop_mem_free(struct hoop_comm *comm, void *buffer);
+
+/* Make ordinary memory readable by the communicator's peers on this host in place, as memory of hoop_mem_alloc is.
+ *
+ * memory, bytes   any range of private anonymous memory that may be read and written: malloc, static arrays without initial
+ *              values, mmap with MAP_PRIVATE and MAP_ANONYMOUS. Address and content stay. Only the whole pages in it become
+ *              shared; the rest of the first and the last page is copied when it is sent. Best is a range of whole pages.
+ * Until it is deregistered: it must not be freed, unmapped, resized or registered elsewhere; it is shared with children that the
+ * process forks, so what one writes the other sees; and what was said about its pages (locked, huge, of a NUMA node) is forgotten.
+ * No thread may write into the range during this call and hoop_deregister, and no call that was given the range may be running.
+ * The calls take as much further memory as the range has while they run. At most 64 ranges of a communicator at a time.
+ * Not collective: each rank registers as it likes.
+ * Blocking: until the calls that were given to streams have ended, and while pages are copied.
+ * Threads: one call at a time per communicator.
+ * Errors, all of which leave the memory as it was: HOOP_ERR_ARG (not mapped; overlaps memory of hoop_mem_alloc or another registration;
+ * too many ranges), HOOP_ERR_UNSUPPORTED (another kind of memory: says which), HOOP_ERR_MEMORY; those of a dead communicator. */
+HOOP_API enum hoop_status hoop_register(struct hoop_comm *comm, void *memory, size_t bytes);
+
+/* Make registered memory ordinary again, with its content; legal on a dead communicator, too. NULL is allowed. hoop_comm_destroy does it
+ * with all that is still registered.
+ *
+ * memory       the start of the range, as it was registered.
+ * Blocking, threads: as hoop_register.
+ * Errors: HOOP_ERR_ARG (not registered on this communicator; nothing happened), HOOP_ERR_MEMORY, HOOP_ERR_SYSTEM (it stays registered). */
+HOOP_API enum hoop_status hoop_deregister(struct hoop_comm *comm, void *memory);
 
 /* Make a host stream: a helper thread that runs the calls given to it, one after the other.
  * Blocking: never.   Threads: any.   Errors: HOOP_ERR_MEMORY, HOOP_ERR_SYSTEM (no thread). */

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "boot/launch.h"
+#include "mem/registry.h"
 
 enum { MOST_RANKS = 1 << 20 };
 
@@ -194,4 +195,29 @@ enum hoop_status hoop_mem_free(struct hoop_comm *comm, void *buffer)
     if (comm->forks != hoop_comm_forks())
         return hoop_fail(HOOP_ERR_UNSUPPORTED, "hoop_mem_free: this process was forked; the buffer is its parent's");
     return buffer ? hoop_heap_give(comm->heap, buffer) : HOOP_OK;
+}
+
+enum hoop_status hoop_register(struct hoop_comm *comm, void *memory, size_t bytes)
+{
+    enum hoop_status status = hoop_comm_usable(comm, "hoop_register");
+
+    if (status != HOOP_OK)
+        return status;
+    if (memory == NULL || bytes == 0 || bytes > UINTPTR_MAX - (uintptr_t)memory)
+        return hoop_fail(HOOP_ERR_ARG, "hoop_register: %zu bytes at %p are no memory", bytes, memory);
+    hoop_comm_drain(comm); /* calls look into the table */
+    return hoop_registry_add(comm->heap, memory, bytes);
+}
+
+enum hoop_status hoop_deregister(struct hoop_comm *comm, void *memory)
+{
+    if (comm == NULL)
+        return hoop_fail(HOOP_ERR_ARG, "hoop_deregister: the communicator is NULL");
+    if (comm->forks != hoop_comm_forks())
+        return hoop_fail(HOOP_ERR_UNSUPPORTED,
+                         "hoop_deregister: this process was forked; the registration is its parent's");
+    if (memory == NULL)
+        return HOOP_OK;
+    hoop_comm_drain(comm);
+    return hoop_registry_remove(comm->heap, memory);
 }

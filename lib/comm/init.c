@@ -17,6 +17,7 @@
 #include "boot/boot.h"
 #include "boot/share.h"
 #include "comm/comm.h"
+#include "mem/registry.h"
 #include "mem/ring.h"
 #include "plan/model.h"
 #include "transports/transports.h"
@@ -378,6 +379,7 @@ void hoop_comm_free(struct hoop_comm *comm)
     if (comm->domain)
         comm->domain->transport->close(comm->domain);
     hoop_watch_stop(comm->watch);
+    hoop_registry_clear(comm->heap);
     hoop_heap_free(comm->heap);
     hoop_board_close(comm->board);
     hoop_plan_cache_clear(&comm->plans);

@@ -75,6 +75,16 @@ struct hoop_board_head {
     _Alignas(HOOP_LINE) _Atomic uint64_t verdict; /* health/verdict.h; 0: all is well */
 };
 
+enum { HOOP_REGISTRATIONS = 64 };
+
+/* Memory of the program whose whole pages are pages of this rank's heap: registry.h. */
+struct hoop_registration {
+    uintptr_t begin, end; /* of those pages; equal if there are none */
+    size_t offset;        /* of begin in the board */
+    void *memory;         /* as it was registered */
+    size_t bytes;
+};
+
 /* One rank's view. */
 struct hoop_board {
     struct hoop_board_shape shape;
@@ -84,6 +94,8 @@ struct hoop_board {
     struct hoop_board_head *head;
     size_t card_at, flat_at, ring_at, heap_at; /* offsets from base */
     size_t flat_stride;                        /* bytes of one flat slot */
+    int registrations;
+    struct hoop_registration registration[HOOP_REGISTRATIONS]; /* by address */
 };
 
 /* Make the segment and view it as `rank`. The descriptor is given to the other ranks of the host.
@@ -141,15 +153,21 @@ static inline size_t hoop_board_heap_offset(const struct hoop_board *board, int 
     return board->heap_at + (size_t)rank * (board->shape.heap + HOOP_HEAP_SKEW);
 }
 
-/* Does [data, data + bytes) lie in this rank's heap? Then *offset is where in the board. */
+/* The rest of hoop_board_owns. */
+bool hoop_board_find_registered(const struct hoop_board *board, uintptr_t data, size_t bytes, size_t *offset);
+
+/* Does [data, data + bytes) lie in this rank's heap, by its address there or by that of registered memory? Then *offset is where
+ * in the board. */
 static inline bool hoop_board_owns(const struct hoop_board *board, const void *data, size_t bytes, size_t *offset)
 {
     const size_t at = (size_t)((uintptr_t)data - (uintptr_t)board->base),
                  from = hoop_board_heap_offset(board, board->rank);
 
     *offset = at;
-    return (uintptr_t)data >= (uintptr_t)board->base && at >= from && at - from <= board->shape.heap &&
-           bytes <= board->shape.heap - (at - from);
+    if ((uintptr_t)data >= (uintptr_t)board->base && at >= from && at - from <= board->shape.heap &&
+        bytes <= board->shape.heap - (at - from))
+        return true;
+    return board->registrations > 0 && hoop_board_find_registered(board, (uintptr_t)data, bytes, offset);
 }
 
 #endif

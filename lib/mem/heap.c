@@ -60,7 +60,17 @@ static struct block **find_gap(struct hoop_heap *heap, size_t bytes, size_t *off
                                                     : NULL; /* the last block's spare page may lie behind the end */
 }
 
+struct hoop_board *hoop_heap_board(const struct hoop_heap *heap)
+{
+    return heap->board;
+}
+
 enum hoop_status hoop_heap_take(struct hoop_heap *heap, size_t bytes, void **memory)
+{
+    return hoop_heap_take_for(heap, bytes, "hoop_mem_alloc", memory);
+}
+
+enum hoop_status hoop_heap_take_for(struct hoop_heap *heap, size_t bytes, const char *purpose, void **memory)
 {
     const size_t rounded = bytes > SIZE_MAX - PAGE ? SIZE_MAX : (bytes + PAGE - 1) / PAGE * PAGE;
     enum hoop_status status = HOOP_OK;
@@ -72,12 +82,11 @@ enum hoop_status hoop_heap_take(struct hoop_heap *heap, size_t bytes, void **mem
     pthread_mutex_lock(&heap->lock);
     struct block **at = find_gap(heap, rounded, &offset);
     if (at == NULL)
-        status = hoop_fail(
-            HOOP_ERR_MEMORY,
-            "hoop_mem_alloc of %zu bytes: no such gap is left in the rank's heap of %zu bytes. Raise HOOP_HEAP.", bytes,
-            heap->board->shape.heap);
+        status = hoop_fail(HOOP_ERR_MEMORY,
+                           "%s of %zu bytes: no such gap is left in the rank's heap of %zu bytes. Raise HOOP_HEAP.",
+                           purpose, bytes, heap->board->shape.heap);
     else
-        status = hoop_board_reserve(heap->board, offset, rounded, "hoop_mem_alloc");
+        status = hoop_board_reserve(heap->board, offset, rounded, purpose);
     if (status == HOOP_OK) {
         *block = (struct block){*at, offset, *at && (*at)->offset - offset == rounded ? rounded : rounded + PAGE};
         *at = block;
@@ -89,7 +98,8 @@ enum hoop_status hoop_heap_take(struct hoop_heap *heap, size_t bytes, void **mem
     return status;
 }
 
-enum hoop_status hoop_heap_give(struct hoop_heap *heap, void *memory)
+/* Take the block out of the list; its pages go unless they are left. False: there is no such block. */
+static bool drop(struct hoop_heap *heap, const void *memory, bool leave)
 {
     const size_t offset = (size_t)((uintptr_t)memory - (uintptr_t)heap->board->base);
     struct block *block = NULL;
@@ -99,13 +109,24 @@ enum hoop_status hoop_heap_give(struct hoop_heap *heap, void *memory)
         if ((*at)->offset == offset) {
             block = *at;
             *at = block->next;
-            hoop_board_release(heap->board, block->offset, block->bytes); /* before anybody else can take the gap */
+            if (!leave) /* before anybody else can take the gap */
+                hoop_board_release(heap->board, block->offset, block->bytes);
             break;
         }
     pthread_mutex_unlock(&heap->lock);
-    if (block == NULL)
+    hoop_free(block);
+    return block != NULL;
+}
+
+void hoop_heap_leave(struct hoop_heap *heap, void *memory)
+{
+    drop(heap, memory, true);
+}
+
+enum hoop_status hoop_heap_give(struct hoop_heap *heap, void *memory)
+{
+    if (!drop(heap, memory, false))
         return hoop_fail(HOOP_ERR_ARG,
                          "hoop_mem_free: %p is not a buffer that hoop_mem_alloc gave out on this communicator", memory);
-    hoop_free(block);
     return HOOP_OK;
 }

@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libhoop_core_la_SOURCES += lib/mem/bell.c lib/mem/bell.h lib/mem/board.c lib/mem/board.h lib/mem/heap.c lib/mem/heap.h \
-	lib/mem/room.c lib/mem/room.h
+	lib/mem/registry.c lib/mem/registry.h lib/mem/room.c lib/mem/room.h
 libhoop_core_la_SOURCES += lib/mem/atomic.h lib/mem/ring.c lib/mem/ring.h

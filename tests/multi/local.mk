@@ -3,8 +3,8 @@ include $(srcdir)/tests/multi/hooprun.mk
 EXTRA_DIST += tests/harness.h tests/cases.h tests/simulated.h
 
 if HAVE_CHECK
-check_PROGRAMS += tests/multi/collectives tests/multi/failure tests/multi/handles tests/multi/huge tests/multi/numerics tests/multi/point tests/multi/split tests/multi/uneven
-TESTS += tests/multi/collectives tests/multi/failure tests/multi/handles tests/multi/huge tests/multi/numerics tests/multi/point tests/multi/split tests/multi/uneven
+check_PROGRAMS += tests/multi/collectives tests/multi/failure tests/multi/handles tests/multi/huge tests/multi/numerics tests/multi/point tests/multi/register tests/multi/split tests/multi/uneven
+TESTS += tests/multi/collectives tests/multi/failure tests/multi/handles tests/multi/huge tests/multi/numerics tests/multi/point tests/multi/register tests/multi/split tests/multi/uneven
 tests_multi_collectives_SOURCES = tests/multi/collectives.c tests/cases.c tests/harness.c
 tests_multi_collectives_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_collectives_LDADD = $(TEST_LIBS)
@@ -20,6 +20,9 @@ tests_multi_huge_LDADD = $(TEST_LIBS)
 tests_multi_point_SOURCES = tests/multi/point.c tests/harness.c
 tests_multi_point_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_point_LDADD = $(TEST_LIBS)
+tests_multi_register_SOURCES = tests/multi/register.c tests/cases.c tests/harness.c
+tests_multi_register_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_multi_register_LDADD = $(TEST_LIBS)
 tests_multi_split_SOURCES = tests/multi/split.c tests/harness.c
 tests_multi_split_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_split_LDADD = $(TEST_LIBS)
