@@ -448,22 +448,54 @@ HOOP_API enum hoop_status hoop_plan_explain(const struct hoop_choice *choice, co
 
 /* ---- simulation ---- */
 
+/* A network in levels, the outermost first and the ranks last: `count` hosts, in each of them `count` NUMA nodes, in each of them
+ * `count` ranks. A unit (a host, …) is joined to the rest by one uplink, which its ranks share; that of a rank is its port.
+ * A message takes the latency of the outermost level whose units it leaves and passes the uplinks of that level and all
+ * below, out of the sender's and into the receiver's. */
+enum { HOOP_LEVELS = 4, HOOP_LEVEL_NAME = 16 };
+
+struct hoop_level {
+    char name[HOOP_LEVEL_NAME];
+    int count;        /* in a unit of the level before */
+    double bandwidth; /* of a unit's uplink each way, GB/s, more than 0 */
+    double latency;   /* ns between ranks of different units, 0 or more */
+};
+
+struct hoop_network {
+    int levels; /* 1 … HOOP_LEVELS */
+    struct hoop_level level[HOOP_LEVELS];
+};
+
+/* Read a network from words "hosts:4@25,2000 numa:2 ranks:4": name, count, and where they are given the uplink's GB/s and the
+ * latency in ns; else those of the levels called hosts, sockets, numa and ranks, or as for hosts. The ranks come last.
+ * Blocking: never.   Threads: any.   Errors: HOOP_ERR_ARG (names the word). */
+HOOP_API enum hoop_status hoop_network_read(struct hoop_network *network, const char *text);
+
+/* What passed a level. */
+struct hoop_level_load {
+    uint64_t messages, moved; /* that crossed it, and no level before it; moved in bytes */
+    uint64_t most;            /* bytes through the busiest uplink of the level, one way */
+};
+
 /* A run on a virtual network. Every rank has one port in and one out, which all its links share, and one core. A message takes
  * post on the sender's core, its bytes at the bandwidth of the sender's port out, the latency, and the bandwidth of the
  * receiver's port in (both at once where they are free); a link holds `slots` messages until its receiver has taken them.
  * A bundle is one message: it leaves with its first part, and is taken when its last part is. */
 struct hoop_simulation {
-    size_t bytes;         /* of the collective's whole vector */
-    size_t frame;         /* bytes of one slice */
-    int slots;            /* of a link, 1 … 64 */
-    double bandwidth;     /* of a port each way, GB/s, more than 0 */
-    double latency, post; /* ns, 0 or more */
-    double copy, reduce;  /* GB/s; 0: takes no time */
-    uint64_t most;        /* messages; more are an error. 0: 2^31 */
-    int symmetry; /* one rank stands for all, if the plans are turned copies of each other: 0: for more than 2048
-                             ranks, 1: always, -1: never */
+    const struct hoop_network *network; /* levels; NULL: one, of the ports below */
+    size_t bytes;                       /* of the collective's whole vector */
+    size_t frame;                       /* bytes of one slice */
+    int slots;                          /* of a link, 1 … 64 */
+    double bandwidth;                   /* of a port each way, GB/s, more than 0; not used with a network */
+    double latency, post;               /* ns, 0 or more; the latency is not used with a network */
+    double copy, reduce;                /* GB/s; 0: takes no time */
+    uint64_t most;                      /* messages; more are an error. 0: 2^31 */
+    int symmetry; /* one rank, or one unit of the outermost level (or one group), stands for all, if the plans are turned copies
+                             of each other: 0: for more than 2048 ranks, 1: always, 2: always, or it is an error; -1: never */
     /* results */
-    bool symmetric;                  /* one rank stood for all */
+    bool symmetric; /* fewer ranks stood for all: */
+    int stood;      /* so many of them were run */
+    struct hoop_level_load load[HOOP_LEVELS];
     double time;                     /* ns until the last rank is done */
     uint64_t steps, messages, moved; /* of all ranks; moved in bytes */
     uint64_t links;                  /* that carried messages: pairs of ranks and lanes */

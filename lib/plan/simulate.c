@@ -7,8 +7,11 @@
  *
  * Memory: plans are kept as they are built, with the peer of a step replaced by the number of its link. Where the plans are
  * turned copies of each other (ring, flat, …), one rank can stand for all: what it sends to the rank d further is what it
- * receives from the rank d before, and a link goes from the rank to itself.
+ * receives from the rank d before, and a link goes from the rank to itself. With levels or groups the ranks of the first host
+ * (or group) stand for those of all, if the plans are the same when turned by a host.
  */
+#include <string.h>
+
 #include "plan/simulate.h"
 
 #include "base/alloc.h"
@@ -115,6 +118,44 @@ static size_t bytes_of_message(const struct hoop_simulator *sim, const struct ho
 
 enum { BLOCKED = 0, DONE = 1 };
 
+/* The message leaves when all uplinks on its way out are free, and keeps each busy as long as it takes there. */
+static uint64_t pass_up(struct hoop_simulator *sim, const struct hoop_sim_link *link, struct hoop_sim_rank *rank,
+                        size_t bytes, uint64_t now)
+{
+    const uint32_t number = (uint32_t)(rank - sim->rank), last = (uint32_t)sim->network.levels - 1;
+    uint64_t start = later(now, rank->out_free);
+
+    for (uint32_t level = link->level; level < last; level++)
+        start = later(start, sim->unit[level][number / sim->size[level]].up_free);
+    for (uint32_t level = link->level; level < last; level++) {
+        struct hoop_sim_unit *unit = &sim->unit[level][number / sim->size[level]];
+        unit->up_free = start + duration(bytes, sim->network.level[level].bandwidth);
+        unit->sent += bytes;
+    }
+    rank->out_free = start + duration(bytes, sim->network.level[last].bandwidth);
+    rank->sent += bytes;
+    return start;
+}
+
+/* The same on the way in; returns when all of it is there. */
+static uint64_t pass_down(struct hoop_simulator *sim, const struct hoop_sim_link *link, struct hoop_sim_rank *rank,
+                          size_t bytes, uint64_t now)
+{
+    const uint32_t number = (uint32_t)(rank - sim->rank), last = (uint32_t)sim->network.levels - 1;
+    uint64_t start = later(now, rank->in_free);
+
+    for (uint32_t level = link->level; level < last; level++)
+        start = later(start, sim->unit[level][number / sim->size[level]].down_free);
+    for (uint32_t level = link->level; level < last; level++) {
+        struct hoop_sim_unit *unit = &sim->unit[level][number / sim->size[level]];
+        unit->down_free = start + duration(bytes, sim->network.level[level].bandwidth);
+        unit->received += bytes;
+    }
+    rank->in_free = start + duration(bytes, sim->network.level[last].bandwidth);
+    rank->received += bytes;
+    return start + duration(bytes, sim->slowest[link->level]);
+}
+
 /* All parts of a message leave with the first. */
 static int run_send(struct hoop_simulator *sim, struct hoop_sim_lane *lane, const struct hoop_step *step, uint64_t now,
                     uint64_t *end)
@@ -136,15 +177,15 @@ static int run_send(struct hoop_simulator *sim, struct hoop_sim_lane *lane, cons
         return BLOCKED;
     }
     *end = work(sim, lane, now, sim->post);
-    const uint64_t start = later(*end, rank->out_free);
-    rank->out_free = start + duration(bytes, sim->wish->bandwidth);
-    rank->sent += bytes;
+    const uint64_t start = pass_up(sim, link, rank, bytes, *end);
     link->bytes += bytes;
     *slot = bytes;
     link->sent++;
     sim->wish->messages++;
     sim->wish->moved += bytes;
-    push(sim, start + sim->latency, number << 1 | 1);
+    sim->wish->load[link->level].messages++;
+    sim->wish->load[link->level].moved += bytes;
+    push(sim, start + sim->latency[link->level], number << 1 | 1);
     return DONE;
 }
 
@@ -156,9 +197,7 @@ static void arrive(struct hoop_simulator *sim, uint32_t number, uint64_t now)
     struct hoop_sim_rank *rank = &sim->rank[sim->lane[link->receiver].rank];
     uint64_t *slot = &sim->slot[(size_t)number * slots + link->arrived % slots];
 
-    rank->received += *slot;
-    rank->in_free = later(now, rank->in_free) + duration(*slot, sim->wish->bandwidth);
-    *slot = rank->in_free;
+    *slot = pass_down(sim, link, rank, *slot, now);
     link->arrived++;
     if (link->receiver_waits) {
         link->receiver_waits = false;
@@ -190,7 +229,7 @@ static int run_recv(struct hoop_simulator *sim, struct hoop_sim_lane *lane, cons
     link->open = (step->flags & HOOP_SIM_MORE) != 0;
     if (link->open)
         return DONE;
-    *slot = *end + sim->latency; /* the credit is back at the sender */
+    *slot = *end + sim->latency[link->level]; /* the credit is back at the sender */
     link->taken++;
     if (link->sender_waits) {
         link->sender_waits = false;
@@ -302,15 +341,25 @@ static enum hoop_status run(struct hoop_simulator *sim)
 static void tell(const struct hoop_simulator *sim, int ranks)
 {
     struct hoop_simulation *wish = sim->wish;
-    const uint64_t times = wish->symmetric ? (uint64_t)ranks : 1;
+    const uint64_t times = (uint64_t)ranks / sim->ranks;
+    const int last = sim->network.levels - 1;
 
     wish->time = (double)sim->now / 1000;
     wish->steps *= times;
     wish->messages *= times;
     wish->moved *= times;
     wish->links = sim->links * times;
+    wish->stood = (int)sim->ranks;
     for (uint32_t i = 0; i < sim->ranks; i++)
         wish->port_most = later(wish->port_most, later(sim->rank[i].sent, sim->rank[i].received));
+    for (int level = 0; level <= last; level++) {
+        struct hoop_level_load *load = &wish->load[level];
+        load->messages *= times;
+        load->moved *= times;
+        for (uint32_t i = 0; level < last && i < sim->ranks / sim->size[level]; i++)
+            load->most = later(load->most, later(sim->unit[level][i].sent, sim->unit[level][i].received));
+    }
+    wish->load[last].most = wish->port_most;
     for (uint32_t i = 0; i < sim->links; i++)
         wish->link_most = later(wish->link_most, sim->link[i].bytes);
     wish->memory = sim->memory + sim->event_room * sizeof(struct hoop_event);
@@ -318,8 +367,9 @@ static void tell(const struct hoop_simulator *sim, int ranks)
 
 static enum hoop_status check_wish(const struct hoop_problem *problem, const struct hoop_simulation *wish)
 {
-    if (wish->slots < 1 || wish->slots > SLOTS_MOST || wish->frame < 1 || !(wish->bandwidth > 0) ||
-        !(wish->latency >= 0) || !(wish->post >= 0) || !(wish->copy >= 0) || !(wish->reduce >= 0))
+    if (wish->slots < 1 || wish->slots > SLOTS_MOST || wish->frame < 1 ||
+        (wish->network == NULL && (!(wish->bandwidth > 0) || !(wish->latency >= 0))) || !(wish->post >= 0) ||
+        !(wish->copy >= 0) || !(wish->reduce >= 0))
         return hoop_fail(HOOP_ERR_ARG,
                          "a simulation needs 1 to %d slots, slices of 1 byte or more, a bandwidth of more "
                          "than 0, and no negative time or rate",
@@ -328,6 +378,61 @@ static enum hoop_status check_wish(const struct hoop_problem *problem, const str
         return hoop_fail(HOOP_ERR_ARG, "%d ranks in %d channels cannot be simulated", problem->ranks,
                          problem->channels);
     return HOOP_OK;
+}
+
+/* The levels, in the units of the simulator. */
+static enum hoop_status set_network(struct hoop_simulator *sim, const struct hoop_problem *problem)
+{
+    const struct hoop_simulation *wish = sim->wish;
+    int ranks = 1;
+
+    sim->network = wish->network
+                       ? *wish->network
+                       : (struct hoop_network){1, {{"ranks", problem->ranks, wish->bandwidth, wish->latency}}};
+    if (sim->network.levels < 1 || sim->network.levels > HOOP_LEVELS)
+        return hoop_fail(HOOP_ERR_ARG, "a network of %d levels; 1 to %d are allowed", sim->network.levels, HOOP_LEVELS);
+    for (int i = sim->network.levels; i-- > 0;) {
+        const struct hoop_level *level = &sim->network.level[i];
+
+        if (level->count < 1 || level->count > problem->ranks / ranks || !(level->bandwidth > 0) ||
+            !(level->latency >= 0))
+            return hoop_fail(HOOP_ERR_ARG,
+                             "level %s of the network: %d units, %g GB/s and %g ns do not go for %d ranks", level->name,
+                             level->count, level->bandwidth, level->latency, problem->ranks);
+        sim->size[i] = (uint32_t)ranks;
+        ranks *= level->count;
+        sim->latency[i] = (uint64_t)(level->latency * 1000 + 0.5);
+        sim->slowest[i] = level->bandwidth;
+        if (i + 1 < sim->network.levels && sim->slowest[i + 1] < level->bandwidth)
+            sim->slowest[i] = sim->slowest[i + 1];
+    }
+    return ranks == problem->ranks ? HOOP_OK
+                                   : hoop_fail(HOOP_ERR_ARG, "the network has %d ranks, not %d", ranks, problem->ranks);
+}
+
+/* How many ranks have to be run. With levels a whole unit of the outermost has, since its ranks share the uplink. */
+static enum hoop_status find_period(struct hoop_simulator *sim, const struct hoop_algo *algo,
+                                    const struct hoop_problem *problem)
+{
+    const struct hoop_groups *groups = problem->groups;
+    int period[2] = {1, 1};
+    enum hoop_status status = HOOP_OK;
+
+    if (groups != NULL && groups->equal)
+        period[1] = groups->first[1];
+    for (int i = sim->network.levels - 1; i-- > 0;)
+        if (sim->network.level[i].count > 1)
+            period[0] = period[1] = (int)sim->size[i];
+    sim->ranks = (uint32_t)problem->ranks;
+    for (int i = 0; i < 2 && status == HOOP_OK && !sim->wish->symmetric; i++) {
+        if (i == 0 || period[1] > period[0])
+            status = hoop_sim_turned(algo, problem, period[i], sim->wish->bytes, &sim->wish->symmetric);
+        if (sim->wish->symmetric)
+            sim->ranks = (uint32_t)period[i];
+    }
+    if (status == HOOP_OK && !sim->wish->symmetric && sim->wish->symmetry == 2)
+        return hoop_fail(HOOP_ERR_ARG, "the plans of %s are no turned copies of each other", algo->name);
+    return status;
 }
 
 enum hoop_status hoop_plan_simulate(const struct hoop_algo *algo, const struct hoop_problem *problem,
@@ -341,10 +446,13 @@ enum hoop_status hoop_plan_simulate(const struct hoop_algo *algo, const struct h
     simulation->symmetric = false;
     simulation->steps = simulation->messages = simulation->moved = 0;
     simulation->port_most = simulation->link_most = 0;
-    sim.latency = (uint64_t)(simulation->latency * 1000 + 0.5);
+    memset(simulation->load, 0, sizeof simulation->load);
+    status = set_network(&sim, problem);
+    sim.ranks = (uint32_t)problem->ranks;
     sim.post = (uint64_t)(simulation->post * 1000 + 0.5);
-    if (simulation->symmetry > 0 || (simulation->symmetry == 0 && problem->ranks > SYMMETRIC_FROM))
-        status = hoop_sim_turned(algo, problem, &simulation->symmetric);
+    if (status == HOOP_OK &&
+        (simulation->symmetry > 0 || (simulation->symmetry == 0 && problem->ranks > SYMMETRIC_FROM)))
+        status = find_period(&sim, algo, problem);
     if (status == HOOP_OK)
         status = hoop_sim_build(&sim, algo, problem, memory_most);
     if (status == HOOP_OK)

@@ -21,6 +21,12 @@ struct hoop_sim_rank {
     uint32_t first_lane, lanes, parked;
 };
 
+/* The uplink of a unit, both ways. */
+struct hoop_sim_unit {
+    uint64_t up_free, down_free; /* when */
+    uint64_t sent, received;     /* bytes */
+};
+
 struct hoop_sim_lane {
     const struct hoop_lane_plan *plan;
     size_t slice;
@@ -32,6 +38,7 @@ struct hoop_sim_lane {
 /* A link's slots hold the bytes of a message that is on its way, then when it has come, then when its credit is back. */
 struct hoop_sim_link {
     uint32_t sender, receiver; /* lanes */
+    uint32_t level;            /* that it crosses */
     uint32_t sent, arrived, taken;
     bool sender_waits, receiver_waits;
     bool open;                         /* its receiver has begun to take a message */
@@ -42,7 +49,11 @@ struct hoop_sim_link {
 struct hoop_simulator {
     struct hoop_simulation *wish;
     struct hoop_binding binding;
-    uint64_t latency, post, now;
+    struct hoop_network network;
+    uint32_t size[HOOP_LEVELS];              /* ranks in a unit of the level */
+    struct hoop_sim_unit *unit[HOOP_LEVELS]; /* those of the ranks that are run; not for the last level, the ports */
+    uint64_t latency[HOOP_LEVELS], post, now;
+    double slowest[HOOP_LEVELS]; /* uplink of the level and those below */
     struct hoop_plan **plan;
     struct hoop_sim_rank *rank;
     struct hoop_sim_lane *lane;
@@ -50,7 +61,7 @@ struct hoop_simulator {
     uint64_t *slot;
     struct hoop_event *event;
     size_t events, event_room, link_room;
-    uint32_t ranks, lanes, links, lanes_done, order; /* ranks: that are run, 1 if one stands for all */
+    uint32_t ranks, lanes, links, lanes_done, order; /* ranks: that are run, fewer if they stand for all */
     uint64_t memory;
     enum hoop_status status;
 
@@ -60,8 +71,10 @@ struct hoop_simulator {
     size_t places;
 };
 
-/* Are the plans turned copies of each other? Looks at four ranks. */
-enum hoop_status hoop_sim_turned(const struct hoop_algo *algo, const struct hoop_problem *problem, bool *turned);
+/* Are the plans copies of each other, turned by so many ranks? Looks at some of them. Not if there are fewer bytes than
+ * chunks: then some are empty and some are not. */
+enum hoop_status hoop_sim_turned(const struct hoop_algo *algo, const struct hoop_problem *problem, int period,
+                                 size_t bytes, bool *turned);
 
 /* Make plans, lanes and links. Errors: those of hoop_plan_build and hoop_bind; HOOP_ERR_MEMORY (more than `most` bytes). */
 enum hoop_status hoop_sim_build(struct hoop_simulator *sim, const struct hoop_algo *algo,

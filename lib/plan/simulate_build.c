@@ -27,19 +27,21 @@ static bool same_turned(const struct hoop_plan *a, const struct hoop_plan *b)
     return true;
 }
 
-enum hoop_status hoop_sim_turned(const struct hoop_algo *algo, const struct hoop_problem *problem, bool *turned)
+/* One rank against those in its place in other periods. */
+static enum hoop_status turned_from(const struct hoop_algo *algo, const struct hoop_problem *problem, int rank,
+                                    int period, size_t bytes, bool *turned)
 {
-    const int sample[] = {1, problem->ranks / 2, problem->ranks - 1};
+    const int periods = problem->ranks / period, sample[] = {1, periods / 2, periods - 1};
     struct hoop_problem mine = *problem;
     struct hoop_plan *first, *other;
 
-    mine.rank = 0;
+    mine.rank = rank;
     enum hoop_status status = hoop_plan_build(&first, algo, &mine, false);
     if (status != HOOP_OK)
         return status;
-    *turned = problem->ranks > 1;
+    *turned = bytes == 0 || bytes >= first->grid;
     for (int i = 0; i < 3 && status == HOOP_OK && *turned; i++) {
-        mine.rank = sample[i];
+        mine.rank = rank + sample[i] * period;
         status = hoop_plan_build(&other, algo, &mine, false);
         if (status != HOOP_OK)
             break;
@@ -47,6 +49,19 @@ enum hoop_status hoop_sim_turned(const struct hoop_algo *algo, const struct hoop
         hoop_plan_free(other);
     }
     hoop_plan_free(first);
+    return status;
+}
+
+enum hoop_status hoop_sim_turned(const struct hoop_algo *algo, const struct hoop_problem *problem, int period,
+                                 size_t bytes, bool *turned)
+{
+    const int sample[] = {0, 1, period / 2, period - 1};
+    enum hoop_status status = HOOP_OK;
+
+    *turned = problem->ranks > period && problem->ranks % period == 0;
+    for (int i = 0; i < 4 && status == HOOP_OK && *turned; i++)
+        if (sample[i] < period && (i == 0 || sample[i] > sample[i - 1]))
+            status = turned_from(algo, problem, sample[i], period, bytes, turned);
     return status;
 }
 
@@ -110,6 +125,16 @@ static enum hoop_status find_link(struct hoop_simulator *sim, uint64_t key, uint
     return HOOP_OK;
 }
 
+/* The outermost level whose units a message leaves. */
+static uint32_t crossed(const struct hoop_simulator *sim, uint32_t from, uint32_t to)
+{
+    uint32_t level = 0;
+
+    while (level + 1 < (uint32_t)sim->network.levels && from / sim->size[level] == to / sim->size[level])
+        level++;
+    return level;
+}
+
 /* Replace the peers of a lane's messages by their links. */
 static enum hoop_status name_links(struct hoop_simulator *sim, const struct hoop_plan *plan, uint32_t l, uint32_t lane)
 {
@@ -124,11 +149,13 @@ static enum hoop_status name_links(struct hoop_simulator *sim, const struct hoop
             continue;
         if (step->peer != last_peer[sends]) {
             const uint64_t peer = (uint64_t)step->peer, from = sends ? rank : peer, to = sends ? peer : rank;
-            const uint64_t key = (sim->wish->symmetric ? (to + n - from) % n : from * n + to) * HOOP_MAX_LANES + l;
+            const uint64_t sender = from % sim->ranks, ahead = (to + n - from) % n; /* all of them, if none is spared */
+            const uint64_t key = (sender * n + ahead) * HOOP_MAX_LANES + l;
             const enum hoop_status status = find_link(sim, key, &last[sends]);
             if (status != HOOP_OK)
                 return status;
             last_peer[sends] = step->peer;
+            sim->link[last[sends]].level = crossed(sim, (uint32_t)sender, (uint32_t)((sender + ahead) % n));
             *(sends ? &sim->link[last[1]].sender : &sim->link[last[0]].receiver) = lane;
         }
         step->peer = (int32_t)last[sends];
@@ -196,7 +223,12 @@ enum hoop_status hoop_sim_build(struct hoop_simulator *sim, const struct hoop_al
     const bool blocks = hoop_coll_shape(problem->coll)->blocks;
     const size_t slots = (size_t)sim->wish->slots;
 
-    sim->ranks = sim->wish->symmetric ? 1 : (uint32_t)problem->ranks;
+    for (int level = 0; level + 1 < sim->network.levels; level++) {
+        const size_t units = sim->ranks / sim->size[level];
+        sim->unit[level] = hoop_calloc(units ? units : 1, sizeof *sim->unit[level]);
+        if (sim->unit[level] == NULL)
+            return HOOP_ERR_MEMORY;
+    }
     sim->plan = hoop_calloc(sim->ranks, sizeof *sim->plan);
     sim->rank = hoop_calloc(sim->ranks, sizeof *sim->rank);
     enum hoop_status status = sim->plan && sim->rank ? HOOP_OK : HOOP_ERR_MEMORY;
@@ -215,14 +247,19 @@ enum hoop_status hoop_sim_build(struct hoop_simulator *sim, const struct hoop_al
     sim->slot = hoop_calloc((size_t)sim->links * slots + 1, sizeof *sim->slot);
     if (sim->slot == NULL)
         return HOOP_ERR_MEMORY;
-    return hoop_bind(&sim->binding, sim->plan[0], blocks ? sim->wish->bytes / (size_t)problem->ranks : sim->wish->bytes,
-                     1, sim->wish->frame, 1);
+    size_t bytes = sim->wish->bytes;
+    if (sim->wish->symmetric) /* who stands for all must have chunks of the same size as all */
+        bytes = (bytes + sim->plan[0]->grid - 1) / sim->plan[0]->grid * sim->plan[0]->grid;
+    return hoop_bind(&sim->binding, sim->plan[0], blocks ? bytes / (size_t)problem->ranks : bytes, 1, sim->wish->frame,
+                     1);
 }
 
 void hoop_sim_free(struct hoop_simulator *sim)
 {
     for (uint32_t i = 0; sim->plan && i < sim->ranks; i++)
         hoop_plan_free(sim->plan[i]);
+    for (int level = 0; level < HOOP_LEVELS; level++)
+        hoop_free(sim->unit[level]);
     hoop_free(sim->plan);
     hoop_free(sim->rank);
     hoop_free(sim->lane);

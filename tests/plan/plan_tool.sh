@@ -122,12 +122,24 @@ says out '^ring  *36\.000  *[0-9]+  *84  *84000  *7  *12000  '
 run 0 simulate all_reduce -n 5000 -s 1M --algo ring
 says out '^ring .*by symmetry'
 run 0 simulate all_reduce --algo all -n 4 -s 1M --groups 2
-[ "$(grep -Ec '^[a-z]+  *[0-9]' "$scratch/out")" -eq "$("$tool" list | grep -c ' all_reduce')" ] ||
+[ "$(grep -Ec '^[a-z]+(\(tree,tree\))?  *[0-9]' "$scratch/out")" -eq "$("$tool" list | grep -c ' all_reduce')" ] ||
     fail "simulate --algo all does not show all algorithms"
 run 0 simulate broadcast --table -n 8 --svg "$scratch/table.svg"
 [ "$(grep -Ec '^ +[0-9]+ +[248] ' "$scratch/out")" -eq 12 ] || fail "the table has not 12 rows"
 [ "$(tail -1 "$scratch/table.svg")" = "</svg>" ] || fail "the plot has no end"
 grep -q 'nan\|inf' "$scratch/table.svg" && fail "the plot has numbers that are none"
+run 0 simulate all_reduce --algo all -s 1M --topo 'hosts:4@25,2000 ranks:4'
+says out '^all_reduce of 1048576 bytes, 16 ranks; hosts:4@25,2000 ranks:4@'
+says out '^hier\(rhd,twoshot\)  *hosts  *64 '
+run 0 simulate all_reduce --algo 'hier(ring,ring)' -s 16M --topo 'hosts:512 ranks:8'
+says out '^hier\(ring,ring\) .*by symmetry: 8 ranks stand for all$'
+run 0 simulate all_reduce --table -n 64 --topo 'hosts:8 ranks:8' --svg "$scratch/table.svg"
+says table.svg 'hier\(tree,tree\)'
+run 0 simulate broadcast --algo tree -n 16 -s 1K --topo 'synthetic:pack:2 [numa] core:4 pu:2'
+says out 'hosts:2@[0-9]+,[0-9]+ sockets:2@[0-9,]+ numa:1@[0-9,]+ ranks:4@'
+run 2 simulate all_reduce --algo ring --topo 'hosts:4 ranks:x'
+says err 'is no level'
+run 2 simulate all_reduce --algo ring --topo /nonexistent
 run 1 simulate all_reduce --algo ring -n 4 --bandwidth 0
 run 1 simulate all_gather --algo tree -n 4
 run 2 simulate all_reduce -n 4 --latency fast

@@ -2,6 +2,7 @@
 /* The simulator against what can be worked out by hand. */
 #include <check.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "hoop/plan.h"
 
@@ -142,6 +143,108 @@ START_TEST(symmetry_changes_nothing)
 }
 END_TEST
 
+/* The ranks of a host share its uplink: their messages to another host follow each other. */
+START_TEST(uplinks_are_shared)
+{
+    for (int ranks = 1; ranks <= 12; ranks++) {
+        struct hoop_simulation it = network(1000);
+        const struct hoop_network levels = {2, {{"hosts", 2, 1, 5000}, {"ranks", ranks, 10, 500}}};
+        it.network = &levels;
+        it.reduce = 0;
+        simulate("flat", HOOP_REDUCE, 2 * ranks, &it);
+        ck_assert_double_eq_tol(it.time, 20 + 5000 + ranks * 1000.0, 0.1);
+        ck_assert_uint_eq(it.load[0].messages, (uint64_t)ranks);
+        ck_assert_uint_eq(it.load[0].moved, 1000 * (uint64_t)ranks);
+        ck_assert_uint_eq(it.load[0].most, 1000 * (uint64_t)ranks);
+        ck_assert_uint_eq(it.load[1].messages, (uint64_t)ranks - 1);
+        ck_assert_uint_eq(it.load[1].most, 1000 * (uint64_t)(2 * ranks - 1));
+    }
+}
+END_TEST
+
+/* Each pair of ranks has the latency of the outermost level between them. */
+START_TEST(levels_have_latencies)
+{
+    const struct hoop_network levels = {3, {{"hosts", 2, 100, 3000}, {"numa", 2, 100, 700}, {"ranks", 2, 100, 100}}};
+    static const double latency[] = {0, 100, 700, 700, 3000, 3000, 3000, 3000};
+
+    for (int root = 0; root < 8; root++) { /* a chain's last hop but one */
+        struct hoop_simulation it = network(8);
+        const struct hoop_problem problem = {.coll = HOOP_BROADCAST, .ranks = 8, .root = root, .channels = 1};
+        double most = 0;
+        for (int rank = 0; rank < 8; rank++)
+            most = fmax(most, latency[rank ^ root] + 20 * ((rank + 8 - root) % 8));
+        it.network = &levels;
+        ck_assert_int_eq(hoop_plan_simulate(hoop_algo_find("flat"), &problem, &it), HOOP_OK);
+        ck_assert_double_eq_tol(it.time, most + 0.08, 0.9);
+    }
+}
+END_TEST
+
+/* The ranks of one host may stand for those of all, and give the same figures. */
+START_TEST(hosts_stand_for_hosts)
+{
+    static const char *const algos[] = {"ring", "rhd", "hier(rhd,twoshot)", "hier(ring,ring)", "hier(ring,flat)"};
+    const struct hoop_algo *algo;
+
+    for (int hosts = 2; hosts <= 9; hosts++)
+        for (int ranks = 2; ranks <= 5; ranks++) {
+            const struct hoop_network levels = {2, {{"hosts", hosts, 7, 2000}, {"ranks", ranks, 10, 300}}};
+            struct hoop_problem problem = {.coll = HOOP_ALL_REDUCE, .ranks = hosts * ranks, .channels = 1};
+            struct hoop_simulation whole = network((size_t)problem.ranks * 5000), one;
+            struct hoop_groups *groups;
+            char size[8];
+
+            snprintf(size, sizeof size, "%d", ranks);
+            ck_assert_int_eq(hoop_groups_cut(&groups, problem.ranks, size), HOOP_OK);
+            problem.groups = groups;
+            whole.network = &levels;
+            one = whole;
+            one.symmetry = 2;
+            ck_assert(hoop_algo_read(algos[_i], &algo, &problem.inter, &problem.intra));
+            ck_assert_int_eq(hoop_plan_simulate(algo, &problem, &whole), HOOP_OK);
+            ck_assert_msg(hoop_plan_simulate(algo, &problem, &one) == HOOP_OK, "%s", hoop_last_error(NULL));
+            ck_assert(one.symmetric && one.stood == ranks && !whole.symmetric && whole.stood == problem.ranks);
+            ck_assert_double_eq_tol(one.time, whole.time, 1e-6);
+            ck_assert_uint_eq(one.messages, whole.messages);
+            ck_assert_uint_eq(one.steps, whole.steps);
+            ck_assert_uint_eq(one.load[0].moved, whole.load[0].moved);
+            ck_assert_uint_eq(one.load[0].most, whole.load[0].most);
+            one.bytes = (size_t)problem.ranks - 1; /* not a byte for each chunk: some are empty */
+            ck_assert_int_eq(hoop_plan_simulate(algo, &problem, &one), HOOP_ERR_ARG);
+            hoop_groups_free(groups);
+        }
+}
+END_TEST
+
+START_TEST(networks_are_read)
+{
+    static const char *const wrong[] = {"",
+                                        "hosts:4",
+                                        "hosts ranks:2",
+                                        "hosts:0 ranks:2",
+                                        "hosts:x ranks:2",
+                                        "ranks:2@0",
+                                        "ranks:2@1,-1",
+                                        "ranks:2@1,",
+                                        "ranks:2.5",
+                                        "ranks:2@nan",
+                                        "ranks:2x",
+                                        "a:1 b:1 c:1 d:1 ranks:2",
+                                        ":2 ranks:1"};
+    struct hoop_network it = {.levels = 0};
+
+    ck_assert_int_eq(hoop_network_read(&it, " hosts:4@12.5,1500\tnuma:2@33 ranks:8 "), HOOP_OK);
+    ck_assert(it.levels == 3 && it.level[0].count == 4 && it.level[1].count == 2 && it.level[2].count == 8);
+    ck_assert(it.level[0].bandwidth > 12.4 && it.level[0].bandwidth < 12.6 && it.level[0].latency > 1499);
+    ck_assert(it.level[1].bandwidth > 32 && it.level[1].latency > 0 && it.level[1].latency < 1000);
+    ck_assert_str_eq(it.level[1].name, "numa");
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        ck_assert_msg(hoop_network_read(&it, wrong[i]) == HOOP_ERR_ARG, "\"%s\"", wrong[i]);
+    ck_assert_int_eq(it.levels, 3);
+}
+END_TEST
+
 /* All algorithms end, send what their formulas say, and take longer for more. */
 START_TEST(all_algorithms_run)
 {
@@ -202,6 +305,10 @@ int main(void)
     tcase_add_test(all, credit_is_waited_for);
     tcase_add_test(all, ports_are_shared);
     tcase_add_test(all, symmetry_changes_nothing);
+    tcase_add_test(all, uplinks_are_shared);
+    tcase_add_test(all, levels_have_latencies);
+    tcase_add_loop_test(all, hosts_stand_for_hosts, 0, 5);
+    tcase_add_test(all, networks_are_read);
     tcase_add_test(all, all_algorithms_run);
     tcase_add_test(all, wrong_wishes_are_refused);
     suite_add_tcase(suite, all);

@@ -29,6 +29,7 @@ enum {
     KEY_TABLE,
     KEY_SVG,
     KEY_GROUPS,
+    KEY_TOPO,
     RANKS_MOST = 4096,
     SIMULATED_MOST = 1 << 20
 };
@@ -59,6 +60,10 @@ static const struct argp_option argp_options[] = {
     {"reduce", KEY_REDUCE, "GB/s", 0, "simulate: combining (default 6; 0: no time)", 0},
     {"slots", KEY_SLOTS, "N", 0, "simulate: messages that a link holds (default 4)", 0},
     {"slice", KEY_SLICE, "BYTES", 0, "simulate: largest piece of a chunk (default 128K)", 0},
+    {"topo", KEY_TOPO, "LEVELS|FILE", 0,
+     "simulate, explain: the network's levels, such as \"hosts:4@25,2000 numa:2 ranks:8\", or a machine's file; see "
+     "TOPOLOGY",
+     0},
     {"table", KEY_TABLE, NULL, 0, "simulate: a table of 2, 4, 8, … ranks up to -n (default 1024) and four sizes", 0},
     {"svg", KEY_SVG, "FILE", 0, "simulate --table: also a plot", 0},
     {"output", 'o', "FILE", 0, "draw, print: write to the file instead of standard output", 0},
@@ -139,6 +144,19 @@ static void default_groups(struct argp_state *state, struct plan_options *option
     options->group_sizes = sizes;
 }
 
+/* Those of the topology. */
+static void default_ranks(struct plan_options *options)
+{
+    long ranks = 1;
+
+    if (options->ranks > 0 || options->topo.levels == 0)
+        return;
+    for (int i = 0; i < options->topo.levels && ranks <= SIMULATED_MOST; i++)
+        ranks *= options->topo.level[i].count;
+    if (ranks <= SIMULATED_MOST)
+        options->ranks = (int)ranks;
+}
+
 static void take_word(struct argp_state *state, struct line *line, const char *word)
 {
     if (line->command < 0) {
@@ -213,6 +231,10 @@ static error_t parse_network(int key, char *argument, struct argp_state *state)
     case KEY_TABLE:
         options->table = true;
         return 0;
+    case KEY_TOPO:
+        if (!read_topo(argument, &options->topo))
+            argp_error(state, "%s", hoop_last_error(NULL));
+        return 0;
     case KEY_SVG:
         options->svg = argument;
         return 0;
@@ -276,6 +298,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         default_groups(state, options);
+        default_ranks(options);
         check_line(state, line);
         return 0;
     default:
@@ -297,8 +320,9 @@ static const struct argp parser = {
     "what setting would change "
     "it. It reads the settings (HOOP_ALGO, HOOP_FLAT_MAX, HOOP_SLICE, HOOP_MODEL) as a communicator does. simulate "
     "runs the plans on a virtual network: each rank has one port and one core, "
-    "and messages share them. Beyond 2048 ranks one rank stands for all where the plans are turned copies of each "
-    "other.",
+    "and messages share them; with --topo also the uplinks of hosts and what else is named. Beyond 2048 ranks one "
+    "rank, "
+    "or those of one host or group, stand for all where the plans are turned copies of each other.",
     NULL,
     NULL,
     NULL};
@@ -310,7 +334,8 @@ static const struct hoop_manual_section sections[] = {
                  "  hoop-plan draw all_reduce --algo dbtree -n 8 -o dbtree.svg\n"
                  "  hoop-plan explain all_reduce -s 1M -n 8 --cores 8\n"
                  "  hoop-plan simulate all_reduce --algo all -s 1M -n 1024\n"
-                 "  hoop-plan simulate all_reduce --table --svg table.svg\n"},
+                 "  hoop-plan simulate all_reduce --algo 'hier(rhd,twoshot)' -s 1M --topo 'hosts:64 ranks:16'\n"
+                 "  hoop-plan simulate all_reduce --table -n 16384 --topo 'hosts:1024 ranks:16' --svg table.svg\n"},
     {"TEXT FORM", "A plan's head names algorithm, collective and problem; then come the lanes, a step\n"
                   "a line: its kind, the peer where there is one, the buffer and chunk written, the\n"
                   "buffer and chunk read, and flags. Lanes run side by side, the steps of a lane in\n"
@@ -326,6 +351,20 @@ static const struct hoop_manual_section sections[] = {
                   "no_store\tneed not be stored\n"
                   "joined\ta further part of the message before it on the same link\n"
                   "behind\twhat comes in is the right operand: to op from, from op received\n"},
+    {"TOPOLOGY", "The levels of a network, the outermost first and the ranks last. Each word is a level's\n"
+                 "name, the number of its units in a unit of the level before, and perhaps the GB/s of a\n"
+                 "unit's uplink each way, which all its ranks share (of a rank: its port), and the ns that\n"
+                 "a message takes between ranks of different units. Otherwise the uplinks are as here:\n"
+                 "\n"
+                 "hosts\t25 GB/s, 2000 ns (also levels of other names)\n"
+                 "sockets\t30 GB/s, 500 ns\n"
+                 "numa\t40 GB/s, 300 ns\n"
+                 "ranks\t10 GB/s, 200 ns\n"
+                 "\n"
+                 "With -n inner levels are filled first and the outermost takes the rest; without it the\n"
+                 "number of ranks is the product. Units of the outermost level that has several are the\n"
+                 "groups of hier. What is no such text is a file that hoop-topo reads, or \"synthetic:\"\n"
+                 "and a description: a host with its sockets and NUMA nodes and a rank for each core.\n"},
     {"EXIT CODES", "0\tdone; check: everything is proved\n"
                    "1\tcheck: a plan is wrong, as the text on standard error says; or the output\n"
                    "cannot be written, or the algorithm does not solve the problem\n"

@@ -21,9 +21,19 @@ struct plan_options {
     int cores; /* 0: those of this process */
     bool in_place, all, unfused, json, table;
     struct hoop_simulation network; /* simulate: the parameters */
+    struct hoop_network topo;       /* no levels: none given */
     const char *svg;                /* simulate: NULL: no plot */
     const char *output;             /* NULL: standard output */
 };
+
+/* Read --topo: words such as "hosts:4 ranks:8", or a file that hoop_topo_load reads; says what is wrong. */
+bool read_topo(const char *text, struct hoop_network *network);
+/* The network of the command line for so many ranks: its inner levels are filled first, and the outermost takes the rest. */
+struct hoop_network network_of(const struct plan_options *options, int ranks);
+/* Ranks of a unit of the outermost level of which there are several, or 0: those of a level below ranks make no groups. */
+int group_of(const struct hoop_network *network);
+/* "hosts:4@25,2000 ranks:8@10,200". */
+void network_text(const struct hoop_network *network, char *text, size_t size);
 
 /* Build the plans of all ranks; plan has room for problem->ranks. Says what is wrong; false: nothing is left behind. */
 bool build_plans(struct hoop_plan **plan, const struct hoop_algo *algo, struct hoop_problem problem, bool fuse);
@@ -36,12 +46,16 @@ bool read_problem(const struct plan_options *options, int ranks, struct hoop_pro
 bool is_rooted(enum hoop_coll coll);
 
 /* What simulate --table found: times in us for 2 << row ranks; negative: not simulated. */
-enum { TABLE_SIZES = 4, TABLE_ROWS = 14, TABLE_ALGOS = 16 };
+enum { TABLE_SIZES = 4, TABLE_ROWS = 14, TABLE_COLUMNS = 16 };
+struct column {
+    const struct hoop_algo *algo, *inter, *intra;
+    char name[HOOP_ALGO_TEXT];
+};
 struct table {
     size_t size[TABLE_SIZES];
-    const struct hoop_algo *algo[TABLE_ALGOS];
-    int algos, rows;
-    double time[TABLE_SIZES][TABLE_ROWS][TABLE_ALGOS];
+    struct column column[TABLE_COLUMNS];
+    int columns, rows;
+    double time[TABLE_SIZES][TABLE_ROWS][TABLE_COLUMNS];
 };
 
 /* Plot it into options->svg; says what is wrong. */

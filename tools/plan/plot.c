@@ -8,10 +8,10 @@
 
 #include "plan_tool.h"
 
-enum { PANEL = 330, HEIGHT = 300, LEFT = 56, TOP = 64, GAP = 26, BOTTOM = 76 };
+enum { PANEL = 330, HEIGHT = 300, LEFT = 56, TOP = 64, GAP = 26, BOTTOM = 96 };
 
-static const char *const colours[] = {"#4269d0", "#c98500", "#e05252", "#3a9a78",
-                                      "#8a5cc4", "#8a6d3b", "#d1588f", "#596673"};
+static const char *const colours[] = {"#4269d0", "#c98500", "#e05252", "#3a9a78", "#8a5cc4", "#8a6d3b",
+                                      "#d1588f", "#596673", "#111111", "#17a2b8", "#7fae1b", "#ff7f50"};
 
 struct scale {
     double low, high; /* log10 of time in us */
@@ -36,7 +36,7 @@ static struct scale scale_of(const struct table *table, size_t size)
     struct scale scale = {INFINITY, -INFINITY, table->rows};
 
     for (int n = 0; n < table->rows; n++)
-        for (int a = 0; a < table->algos; a++)
+        for (int a = 0; a < table->columns; a++)
             if (table->time[size][n][a] > 0) {
                 scale.low = fmin(scale.low, floor(log10(table->time[size][n][a])));
                 scale.high = fmax(scale.high, ceil(log10(table->time[size][n][a])));
@@ -72,7 +72,7 @@ static void axes(FILE *file, const struct table *table, const struct scale *scal
 
 static void lines(FILE *file, const struct table *table, const struct scale *scale, size_t size)
 {
-    for (int a = 0; a < table->algos; a++) {
+    for (int a = 0; a < table->columns; a++) {
         const char *colour = colours[(size_t)a % (sizeof colours / sizeof *colours)];
         fprintf(file, "<polyline fill=\"none\" stroke-width=\"2\" stroke=\"%s\" points=\"", colour);
         for (int n = 0; n < table->rows; n++)
@@ -88,11 +88,11 @@ static void lines(FILE *file, const struct table *table, const struct scale *sca
 
 static void legend(FILE *file, const struct table *table)
 {
-    for (int a = 0; a < table->algos; a++) {
-        const int x = LEFT + a * 110, y = TOP + HEIGHT + 60;
+    for (int a = 0; a < table->columns; a++) {
+        const int x = LEFT + a % 7 * 180, y = TOP + HEIGHT + 60 + a / 7 * 20;
         fprintf(file, "<rect x=\"%d\" y=\"%d\" width=\"18\" height=\"4\" fill=\"%s\"/>", x, y - 6,
                 colours[(size_t)a % (sizeof colours / sizeof *colours)]);
-        fprintf(file, "<text class=\"name\" x=\"%d\" y=\"%d\">%s</text>\n", x + 24, y, table->algo[a]->name);
+        fprintf(file, "<text class=\"name\" x=\"%d\" y=\"%d\">%s</text>\n", x + 24, y, table->column[a].name);
     }
 }
 
@@ -109,10 +109,11 @@ bool plot_table(const struct table *table, const struct plan_options *options)
             "sans-serif;fill:#222}.head{font-size:16px}.size{font-size:14px;font-weight:bold}.tick{font-size:11px}"
             ".name{font-size:13px}.grid{stroke:#ddd}</style>\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
             TABLE_SIZES * PANEL, TOP + HEIGHT + BOTTOM);
-    fprintf(
-        file,
-        "<text class=\"head\" x=\"%d\" y=\"26\">Simulated time of %s in us: ports of %g GB/s, latency %g ns</text>\n",
-        LEFT, hoop_coll_name((enum hoop_coll)options->coll), options->network.bandwidth, options->network.latency);
+    char levels[256];
+    const struct hoop_network network = network_of(options, 2 << (table->rows - 1));
+    network_text(&network, levels, sizeof levels);
+    fprintf(file, "<text class=\"head\" x=\"%d\" y=\"26\">Simulated time of %s in us; up to %s (GB/s, ns)</text>\n",
+            LEFT, hoop_coll_name((enum hoop_coll)options->coll), levels);
     for (size_t size = 0; size < TABLE_SIZES; size++) {
         const struct scale scale = scale_of(table, size);
         axes(file, table, &scale, size);

@@ -17,6 +17,16 @@ bool read_problem(const struct plan_options *options, int ranks, struct hoop_pro
 {
     static struct hoop_groups *groups;
 
+    char units[16] = "";
+    const char *sizes = options->group_sizes;
+
+    if (sizes == NULL && options->topo.levels > 0) {
+        const struct hoop_network network = network_of(options, ranks);
+        if (group_of(&network) > 0) {
+            snprintf(units, sizeof units, "%d", group_of(&network));
+            sizes = units;
+        }
+    }
     if (groups != NULL && groups->ranks != ranks) {
         hoop_groups_free(groups);
         groups = NULL;
@@ -28,8 +38,7 @@ bool read_problem(const struct plan_options *options, int ranks, struct hoop_pro
                                      .channels = options->channels,
                                      .inter = options->inter,
                                      .intra = options->intra};
-    if (options->group_sizes != NULL && groups == NULL &&
-        hoop_groups_cut(&groups, ranks, options->group_sizes) != HOOP_OK) {
+    if (sizes != NULL && groups == NULL && hoop_groups_cut(&groups, ranks, sizes) != HOOP_OK) {
         fprintf(stderr, "hoop-plan: %s\n", hoop_last_error(NULL));
         return false;
     }

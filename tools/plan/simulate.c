@@ -10,7 +10,7 @@
 #include "plan_tool.h"
 
 /* More messages than this in one cell of the table take too long. */
-static const double cell_most = 8e6;
+static const double cell_most = 1e6;
 
 static struct hoop_problem problem_of(const struct plan_options *options, int ranks)
 {
@@ -21,75 +21,149 @@ static struct hoop_problem problem_of(const struct plan_options *options, int ra
 }
 
 /* The wish, with the results of an earlier run, if any, forgotten. */
-static struct hoop_simulation wish_of(const struct plan_options *options, size_t bytes)
+static struct hoop_simulation wish_of(const struct plan_options *options, const struct hoop_network *network,
+                                      size_t bytes)
 {
     struct hoop_simulation wish = options->network;
 
+    wish.network = network;
     wish.bytes = bytes;
     return wish;
 }
 
 /* ---- one problem ---- */
 
-static bool print_run(const struct plan_options *options, const struct hoop_algo *algo)
+/* Results of the algorithms, for the second table. */
+struct runs {
+    struct hoop_simulation run[TABLE_COLUMNS];
+    char name[TABLE_COLUMNS][HOOP_ALGO_TEXT];
+    int runs;
+};
+
+static double busy(const struct hoop_simulation *it, uint64_t bytes, double bandwidth)
 {
-    const struct hoop_problem problem = problem_of(options, options->ranks);
-    struct hoop_simulation it = wish_of(options, options->bytes);
+    return it->time > 0 ? 100 * (double)bytes / bandwidth / it->time : 0;
+}
+
+static void print_stood(const struct hoop_simulation *it)
+{
+    if (it->symmetric && it->stood == 1)
+        printf("  by symmetry: one rank stands for all");
+    else if (it->symmetric)
+        printf("  by symmetry: %d ranks stand for all", it->stood);
+    printf("\n");
+}
+
+static bool print_run(const struct plan_options *options, const struct hoop_network *network,
+                      const struct hoop_algo *algo, const struct hoop_problem *problem, struct runs *runs)
+{
+    struct hoop_simulation it = wish_of(options, network, options->bytes);
     char name[HOOP_ALGO_TEXT];
 
-    if (hoop_plan_simulate(algo, &problem, &it) != HOOP_OK) {
-        fprintf(stderr, "hoop-plan: %s: %s\n", algo->name, hoop_last_error(NULL));
+    hoop_algo_text(name, algo, problem->inter, problem->intra);
+    if (hoop_plan_simulate(algo, problem, &it) != HOOP_OK) {
+        fprintf(stderr, "hoop-plan: %s: %s\n", name, hoop_last_error(NULL));
         return false;
     }
-    const double busy = it.time > 0 ? 100 * (double)it.port_most / it.bandwidth / it.time : 0;
-    hoop_algo_text(name, algo, problem.inter, problem.intra);
-    printf("%-8s %14.3f %12" PRIu64 " %12" PRIu64 " %16" PRIu64 " %10" PRIu64 " %14" PRIu64 " %6.1f %14" PRIu64
-           " %6" PRIu64 "%s\n",
-           name, it.time / 1000, it.steps, it.messages, it.moved, it.links, it.port_most, busy, it.link_most,
-           it.memory >> 20, it.symmetric ? "  by symmetry: one rank stands for all" : "");
+    printf("%-20s %14.3f %12" PRIu64 " %12" PRIu64 " %16" PRIu64 " %10" PRIu64 " %14" PRIu64 " %6.1f %14" PRIu64
+           " %6" PRIu64,
+           name, it.time / 1000, it.steps, it.messages, it.moved, it.links, it.port_most,
+           busy(&it, it.port_most, network->level[network->levels - 1].bandwidth), it.link_most, it.memory >> 20);
+    print_stood(&it);
+    if (runs->runs < TABLE_COLUMNS) {
+        runs->run[runs->runs] = it;
+        memcpy(runs->name[runs->runs++], name, sizeof name);
+    }
     return true;
+}
+
+/* What crossed each level, and how busy its busiest uplink was. */
+static void print_levels(const struct hoop_network *network, const struct runs *runs)
+{
+    if (network->levels == 1)
+        return;
+    printf("\n%-20s %-10s %12s %16s %14s %6s\n", "plan", "level", "messages", "bytes moved", "busiest uplink",
+           "busy %");
+    for (int i = 0; i < runs->runs; i++)
+        for (int k = 0; k < network->levels; k++) {
+            const struct hoop_level_load *load = &runs->run[i].load[k];
+            printf("%-20s %-10s %12" PRIu64 " %16" PRIu64 " %14" PRIu64 " %6.1f\n", runs->name[i],
+                   network->level[k].name, load->messages, load->moved, load->most,
+                   busy(&runs->run[i], load->most, network->level[k].bandwidth));
+        }
+}
+
+/* The pairs that hier is shown with where none is asked for: few messages, least data across, rings. */
+static const char *const pairs[] = {"hier(tree,tree)", "hier(rhd,twoshot)", "hier(ring,ring)"};
+enum { PAIRS = sizeof pairs / sizeof pairs[0] };
+
+/* All algorithms, or the one asked for; those that compose with several pairs of parts. */
+static int list_columns(const struct plan_options *options, const struct hoop_problem *problem, struct column *column)
+{
+    const struct hoop_algo *algo;
+    int columns = 0;
+
+    for (int i = 0; (algo = hoop_algo_get(i)) != NULL; i++)
+        for (int k = 0; k < (algo->composed && options->inter == NULL ? PAIRS : 1); k++) {
+            struct column it = {algo, options->inter, options->intra, ""};
+            struct hoop_problem its = *problem;
+
+            if (algo->composed && options->inter == NULL)
+                hoop_algo_read(pairs[k], &it.algo, &it.inter, &it.intra);
+            its.inter = it.inter;
+            its.intra = it.intra;
+            if ((options->algo != NULL && options->algo != algo) || !algo->applicable(&its) || columns == TABLE_COLUMNS)
+                continue;
+            hoop_algo_text(it.name, it.algo, it.inter, it.intra);
+            column[columns++] = it;
+        }
+    return columns;
 }
 
 static int simulate_one(const struct plan_options *options)
 {
-    const struct hoop_problem problem = problem_of(options, options->ranks);
-    const struct hoop_simulation *network = &options->network;
-    const struct hoop_algo *algo;
+    static struct runs runs;
+    struct hoop_problem problem = problem_of(options, options->ranks);
+    const struct hoop_network network = network_of(options, options->ranks);
+    const struct hoop_simulation *wish = &options->network;
+    struct column column[TABLE_COLUMNS] = {{options->algo, options->inter, options->intra, ""}};
+    const int columns = options->algo ? 1 : list_columns(options, &problem, column);
+    char levels[256];
     bool good = false; /* with all, it is enough that one could be simulated */
 
-    printf("%s of %zu bytes, %d ranks; ports of %g GB/s each way, latency %g ns, %g ns a message, slices of %zu bytes, "
-           "%d slots\n",
-           hoop_coll_name(problem.coll), options->bytes, options->ranks, network->bandwidth, network->latency,
-           network->post, network->frame, network->slots);
-    printf("%-8s %14s %12s %12s %16s %10s %14s %6s %14s %6s\n", "plan", "time us", "steps", "messages", "bytes moved",
+    network_text(&network, levels, sizeof levels);
+    printf("%s of %zu bytes, %d ranks; %s (GB/s, ns), %g ns a message, slices of %zu bytes, %d slots\n",
+           hoop_coll_name(problem.coll), options->bytes, options->ranks, levels, wish->post, wish->frame, wish->slots);
+    printf("%-20s %14s %12s %12s %16s %10s %14s %6s %14s %6s\n", "plan", "time us", "steps", "messages", "bytes moved",
            "links", "busiest port", "busy %", "busiest link", "MiB");
-    if (options->algo)
-        return print_run(options, options->algo) && fflush(stdout) == 0 ? 0 : 1;
-    for (int i = 0; (algo = hoop_algo_get(i)) != NULL; i++)
-        if (algo->applicable(&problem))
-            good = print_run(options, algo) || good;
+    for (int i = 0; i < columns; i++) {
+        problem.inter = column[i].inter;
+        problem.intra = column[i].intra;
+        good = print_run(options, &network, column[i].algo, &problem, &runs) || good;
+        fflush(stdout);
+    }
+    print_levels(&network, &runs);
     return good && fflush(stdout) == 0 ? 0 : 1;
 }
 
 /* ---- the table ---- */
 
-static bool affordable(const struct hoop_algo *algo, const struct hoop_problem *problem,
-                       const struct hoop_simulation *wish)
+/* A cell that is too large as a whole may do if some ranks can stand for all. */
+static double simulate_cell(const struct plan_options *options, const struct column *column, int ranks, size_t bytes)
 {
-    const struct hoop_cost cost = algo->cost(problem);
+    const struct hoop_network network = network_of(options, ranks);
+    struct hoop_problem problem = problem_of(options, ranks);
+    struct hoop_simulation it = wish_of(options, &network, bytes);
 
-    return problem->ranks * (cost.messages + cost.volume * (double)wish->bytes / (double)wish->frame) <= cell_most;
-}
-
-static double simulate_cell(const struct plan_options *options, const struct hoop_algo *algo, int ranks, size_t bytes)
-{
-    const struct hoop_problem problem = problem_of(options, ranks);
-    struct hoop_simulation it = wish_of(options, bytes);
-
-    if (!algo->applicable(&problem) || !affordable(algo, &problem, &it) ||
-        hoop_plan_simulate(algo, &problem, &it) != HOOP_OK)
+    problem.inter = column->inter;
+    problem.intra = column->intra;
+    if (!column->algo->applicable(&problem))
         return -1;
-    return it.time / 1000;
+    const struct hoop_cost cost = column->algo->cost(&problem);
+    if (ranks * (cost.messages + cost.joined + cost.volume * (double)bytes / (double)it.frame) > cell_most)
+        it.symmetry = 2;
+    it.most = (uint64_t)cell_most;
+    return hoop_plan_simulate(column->algo, &problem, &it) == HOOP_OK ? it.time / 1000 : -1;
 }
 
 static void print_row(const struct table *table, size_t size, int n)
@@ -97,39 +171,40 @@ static void print_row(const struct table *table, size_t size, int n)
     int best = -1;
 
     printf("%10zu %6d", table->size[size], 2 << n);
-    for (int a = 0; a < table->algos; a++) {
+    for (int a = 0; a < table->columns; a++) {
         const double time = table->time[size][n][a];
+        const int width = (int)strlen(table->column[a].name) > 13 ? (int)strlen(table->column[a].name) : 13;
         if (time < 0)
-            printf(" %13s", "-");
+            printf(" %*s", width, "-");
         else
-            printf(" %13.2f", time);
+            printf(" %*.2f", width, time);
         if (time >= 0 && (best < 0 || time < table->time[size][n][best]))
             best = a;
     }
-    printf("  %s\n", best < 0 ? "-" : table->algo[best]->name);
+    printf("  %s\n", best < 0 ? "-" : table->column[best].name);
 }
 
 static int simulate_table(const struct plan_options *options)
 {
     static struct table table = {.size = {64, 65536, 1 << 20, 64 << 20}};
-    const struct hoop_problem problem = problem_of(options, 2);
-    const struct hoop_algo *algo;
+    const int most = options->ranks > 1 ? options->ranks : 1024;
+    const struct hoop_network network = network_of(options, most);
+    const struct hoop_problem problem = problem_of(options, most);
+    char levels[256];
 
-    for (int i = 0; (algo = hoop_algo_get(i)) != NULL; i++)
-        if (table.algos < TABLE_ALGOS && algo->applicable(&problem) && (options->algo == NULL || options->algo == algo))
-            table.algo[table.algos++] = algo;
-    printf("%s, us; ports of %g GB/s each way, latency %g ns, %g ns a message; -: not simulated\n%10s %6s",
-           hoop_coll_name(problem.coll), options->network.bandwidth, options->network.latency, options->network.post,
-           "bytes", "ranks");
-    for (int a = 0; a < table.algos; a++)
-        printf(" %13s", table.algo[a]->name);
+    table.columns = list_columns(options, &problem, table.column);
+    network_text(&network, levels, sizeof levels);
+    printf("%s, us; up to %s (GB/s, ns), %g ns a message; -: not simulated\n%10s %6s", hoop_coll_name(problem.coll),
+           levels, options->network.post, "bytes", "ranks");
+    for (int a = 0; a < table.columns; a++)
+        printf(" %13s", table.column[a].name);
     printf("  least\n");
-    while (table.rows < TABLE_ROWS && 2 << table.rows <= (options->ranks > 1 ? options->ranks : 1024))
+    while (table.rows < TABLE_ROWS && 2 << table.rows <= most)
         table.rows++;
     for (size_t size = 0; size < TABLE_SIZES; size++)
         for (int n = 0; n < table.rows; n++) {
-            for (int a = 0; a < table.algos; a++)
-                table.time[size][n][a] = simulate_cell(options, table.algo[a], 2 << n, table.size[size]);
+            for (int a = 0; a < table.columns; a++)
+                table.time[size][n][a] = simulate_cell(options, &table.column[a], 2 << n, table.size[size]);
             print_row(&table, size, n);
             fflush(stdout);
         }
