@@ -539,6 +539,14 @@ static enum hoop_status take_turn_of_batch(void *data)
     return status;
 }
 
+/* A call could not be given to its stream. The peers make it and would wait for this rank. */
+static enum hoop_status refuse(struct hoop_comm *comm, enum hoop_status status)
+{
+    comm->issued--;
+    hoop_verdict_pass(comm->board, (struct hoop_verdict){HOOP_VERDICT_FAILED, comm->rank, comm->rank, 0});
+    return hoop_comm_failed(comm, status);
+}
+
 enum hoop_status hoop_comm_submit_batch(struct hoop_comm_batch *batch)
 {
     batch->ticket = batch->comm->issued++;
@@ -549,7 +557,7 @@ enum hoop_status hoop_comm_submit_batch(struct hoop_comm_batch *batch)
     }
     enum hoop_status status = hoop_stream_enqueue(batch->stream, take_turn_of_batch, batch);
     if (status != HOOP_OK) {
-        batch->comm->issued--;
+        status = refuse(batch->comm, status);
         hoop_comm_batch_free(batch);
     }
     return status;
@@ -575,15 +583,15 @@ enum hoop_status hoop_comm_submit(const struct hoop_comm_call *call, hoop_stream
         ticketed.ticket = comm->issued++;
         return take_turn_now(&ticketed);
     }
+    ticketed.ticket = comm->issued++;
     struct hoop_comm_call *kept = hoop_calloc(1, sizeof *kept);
     if (kept == NULL)
-        return HOOP_ERR_MEMORY;
+        return refuse(comm, HOOP_ERR_MEMORY);
     *kept = ticketed;
     hoop_blocks_keep(kept->blocks);
-    kept->ticket = comm->issued++;
     status = hoop_stream_enqueue(stream, take_turn, kept);
     if (status != HOOP_OK) {
-        comm->issued--;
+        status = refuse(comm, status);
         hoop_blocks_drop(kept->blocks);
         hoop_free(kept);
     }

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "cases.h"
 #include "harness.h"
@@ -491,6 +492,37 @@ static int just_destroy(int rank, struct hoop_comm *comm, void *argument)
     return hoop_barrier(comm, NULL) != HOOP_OK || hoop_comm_destroy(comm) != HOOP_OK;
 }
 
+static int no_memory_for_the_stream(struct harness_rank *self)
+{
+    struct hoop_comm *comm = harness_join(self);
+    hoop_stream *stream;
+    float x[4] = {0};
+
+    if (comm == NULL || hoop_stream_create(&stream) != HOOP_OK)
+        return 1;
+    if (self->rank == 1)
+        hoop_alloc_fail_at(1);
+    enum hoop_status status = hoop_all_reduce(x, x, 4, HOOP_F32, HOOP_SUM, comm, stream);
+    hoop_alloc_fail_at(0);
+    if (status == HOOP_OK)
+        status = hoop_stream_synchronize(stream);
+    harness_tell(self, status, comm);
+    hoop_comm_destroy(comm);
+    hoop_stream_destroy(stream);
+    return 0;
+}
+
+START_TEST(peers_learn_what_never_came_to_its_stream)
+{
+    struct harness harness;
+
+    harness_start(&harness, 3, no_memory_for_the_stream, NULL, CAP);
+    ck_assert(harness_wait(&harness));
+    ck_assert_int_eq(harness.report[1].status, HOOP_ERR_MEMORY);
+    check_survivors(&harness, 1, HOOP_ERR_PEER, "failed", 0);
+}
+END_TEST
+
 START_TEST(many_communicators_leave_nothing)
 {
     const struct harness_traces before = harness_look(true);
@@ -587,6 +619,7 @@ int main(void)
     tcase_add_test(tests, zero_counts_agree);
     tcase_add_test(tests, exit_after_finalize_blames_nobody);
     tcase_add_test(tests, destroy_before_the_stream);
+    tcase_add_test(tests, peers_learn_what_never_came_to_its_stream);
     tcase_add_test(tests, many_communicators_leave_nothing);
     tcase_add_test(tests, moving_is_not_late);
     if (!UNDER_TSAN)
