@@ -106,7 +106,7 @@ struct hoop_i64_i64 {
  * HOOP_MIN and HOOP_MAX return NaN if any input is NaN; -0 is less than +0.
  * HOOP_AVG is the sum divided by the number of ranks.
  * The order in which the ranks' parts are combined shows in the bits of floating-point sums and products. It depends on the
- * number of ranks, the size and the settings only, so the bits are the same on all ranks and in every run. With
+ * number of ranks, the size, the settings and the kind of memory, so the bits are the same on all ranks and in every run. With
  * HOOP_DETERMINISTIC=1 it is ((x0 op x1) op x2) … always, whatever algorithm, size, memory and transport.
  * HOOP_BAND, _BOR and _BXOR combine the bits; HOOP_LAND, _LOR and _LXOR combine truth: an input is true if it is not 0, and
  * the result is 0 or 1, also on a single rank. These six take integers only (hoop_op_accepts).

@@ -124,6 +124,8 @@ static bool parse_word(enum hoop_setting_id id, const char *text)
     for (const char *at = text; *at; at++)
         if ((unsigned char)*at <= ' ' || *at == 0x7f)
             return false;
+    if (id == HOOP_SETTING_EFFORT)
+        return strcmp(text, "estimate") == 0 || strcmp(text, "measure") == 0;
     if (id != HOOP_SETTING_LOG)
         return true;
     for (size_t i = 0; i < sizeof log_levels / sizeof *log_levels; i++)
@@ -170,7 +172,9 @@ static void allowed_text(enum hoop_setting_id id, char *text, size_t size)
         break;
     case WORD:
         snprintf(text, size, "%s",
-                 id == HOOP_SETTING_LOG ? "error, warn, info or debug" : "a text of at most 511 bytes without blanks");
+                 id == HOOP_SETTING_LOG      ? "error, warn, info or debug"
+                 : id == HOOP_SETTING_EFFORT ? "estimate or measure"
+                                             : "a text of at most 511 bytes without blanks");
         break;
     }
 }

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "comm/tune.h"
 #include "comm/uneven.h"
 #include "dtype/dtype.h"
 #include "exec/stream.h"
@@ -340,12 +341,20 @@ static enum hoop_status run_planned(const struct hoop_comm_call *call, const str
     hoop_wait_ring(&comm->wait); /* ranks that run ahead may wait for us to have started */
     const uint64_t begin = hoop_now();
     const enum hoop_status status = needs_wide(call) ? run_wide(call, algo, tag) : run_and_divide(call, algo, tag);
+    const uint64_t ns = hoop_now() - begin;
     if (status == HOOP_OK && call->blocks == NULL)
-        hoop_comm_time(comm, call->coll, vector, algo, hoop_now() - begin);
-    return status;
+        hoop_comm_time(comm, call->coll, vector, algo, ns);
+    return status == HOOP_OK && comm->tune ? hoop_tune_note(comm, ns) : status;
 }
 
 /* What needs no plan comes first, since to weigh the plans would take as long as such a call. */
+static struct hoop_decision select_for(const struct hoop_comm_call *call, const struct hoop_problem *problem,
+                                       size_t vector)
+{
+    return call->comm->tune ? hoop_tune_select(call->comm, call, problem, vector)
+                            : hoop_comm_select(call->comm, problem, vector);
+}
+
 static enum hoop_status run_together(const struct hoop_comm_call *call, uint64_t tag, struct hoop_record *record)
 {
     struct hoop_comm *comm = call->comm;
@@ -361,7 +370,7 @@ static enum hoop_status run_together(const struct hoop_comm_call *call, uint64_t
     const bool even = call->blocks == NULL, direct = even && vector >= comm->flat.lend_least,
                small = even && published <= choice->flat_max, weigh = !direct && (choice->forced || !small);
 
-    comm->chosen = weigh ? hoop_comm_select(comm, &problem, vector) : (struct hoop_decision){.algo = choice->flat};
+    comm->chosen = weigh ? select_for(call, &problem, vector) : (struct hoop_decision){.algo = choice->flat};
     const struct hoop_algo *algo = comm->chosen.algo;
 
     hoop_wait_begin(&comm->wait, comm->sequence);
@@ -372,7 +381,7 @@ static enum hoop_status run_together(const struct hoop_comm_call *call, uint64_t
             record->plan = "direct";
         if (status != HOOP_AGAIN)
             return status;
-        comm->chosen = hoop_comm_select(comm, &problem, vector);
+        comm->chosen = select_for(call, &problem, vector);
         algo = comm->chosen.algo;
         record->plan = algo->name;
     }

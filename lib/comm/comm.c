@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "boot/launch.h"
+#include "comm/tune.h"
 #include "mem/registry.h"
 
 enum { MOST_RANKS = 1 << 20 };
@@ -128,6 +129,8 @@ enum hoop_status hoop_comm_finalize(struct hoop_comm *comm)
             .comm = comm, .coll = HOOP_BARRIER, .closing = true, .type = HOOP_TYPES, .op = HOOP_OPS, .root = -1},
         NULL);
     comm->finalized = true;
+    if (status == HOOP_OK && comm->rank == 0)
+        hoop_tune_save(comm);
     if (status == HOOP_OK) /* whoever ends now ends in peace */
         atomic_store(&hoop_board_card(comm->board, comm->rank)->life, HOOP_LIFE_LEFT);
     return status;

@@ -105,6 +105,7 @@ struct hoop_comm {
     struct hoop_recorder *recorder;
     struct hoop_stats stats;
     struct hoop_timing timing[HOOP_TIMINGS];
+    struct hoop_tune *tune; /* tune.c: choices by measured time; NULL: none */
 };
 
 /* A message between two ranks goes through the same calls as a collective, under one of these as its coll. The root is the peer. */

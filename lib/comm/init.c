@@ -17,6 +17,7 @@
 #include "boot/boot.h"
 #include "boot/share.h"
 #include "comm/comm.h"
+#include "comm/tune.h"
 #include "mem/registry.h"
 #include "mem/ring.h"
 #include "plan/model.h"
@@ -154,13 +155,14 @@ static enum hoop_status apply_settings(struct hoop_comm *comm)
     return hoop_choice_set(&comm->choice, &comm->settings);
 }
 
-/* Rank 0 reads the constants of the cost model and tells them to all (others: the built-in ones until then). */
-static enum hoop_status read_model(struct hoop_comm *comm)
+/* Rank 0 reads the constants of the cost model and tells them to all (others: the built-in ones until then); so the wisdom. */
+static enum hoop_status read_files(struct hoop_comm *comm)
 {
     const char *word = comm->settings.value[HOOP_SETTING_MODEL].word;
 
     comm->choice.model = hoop_model_builtin();
-    return comm->rank > 0 ? HOOP_OK : hoop_model_choose(&comm->choice.model, word, NULL, 0);
+    const enum hoop_status status = comm->rank > 0 ? HOOP_OK : hoop_model_choose(&comm->choice.model, word, NULL, 0);
+    return status == HOOP_OK ? hoop_tune_open(comm) : status;
 }
 
 static struct hoop_board_shape shape_of(const struct hoop_comm *comm)
@@ -276,7 +278,7 @@ static enum hoop_status meet(struct hoop_comm *comm, const struct hoop_unique_id
     char why[HOOP_ERROR_TEXT] = "";
     enum hoop_status status = table ? HOOP_OK : HOOP_ERR_MEMORY;
 
-    const enum hoop_status read = read_model(comm); /* a failure is told to all, below */
+    const enum hoop_status read = read_files(comm); /* a failure is told to all, below */
     if (read != HOOP_OK)
         snprintf(why, sizeof why, "%s", hoop_error_text());
     if (status == HOOP_OK && comm->rank == 0)
@@ -305,7 +307,7 @@ out:
 static enum hoop_status be_alone(struct hoop_comm *comm)
 {
     comm->choice.cores = 1;
-    enum hoop_status status = read_model(comm);
+    enum hoop_status status = read_files(comm);
     if (status == HOOP_OK)
         status = open_board(comm, NULL, NULL, NULL, -1, NULL, 0);
     return status == HOOP_OK ? equip(comm) : status;
@@ -351,6 +353,8 @@ enum hoop_status hoop_comm_make(struct hoop_comm **comm, int ranks, const struct
         status = apply_settings(new);
     if (status == HOOP_OK)
         status = ranks == 1 ? be_alone(new) : meet(new, id);
+    if (status == HOOP_OK)
+        status = hoop_tune_share(new);
     if (status != HOOP_OK) {
         hoop_comm_free(new);
         return status;
@@ -385,6 +389,7 @@ void hoop_comm_free(struct hoop_comm *comm)
     hoop_plan_cache_clear(&comm->plans);
     hoop_groups_free(comm->groups);
     hoop_exec_free(comm->exec);
+    hoop_tune_free(comm);
     hoop_flat_free(&comm->flat);
     hoop_free(comm->recorder);
     pthread_mutex_destroy(&comm->order);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "comm/comm.h"
+#include "comm/tune.h"
 #include "plan/explain.h"
 
 struct hoop_decision hoop_comm_select(const struct hoop_comm *comm, const struct hoop_problem *problem, size_t vector)
@@ -57,8 +58,11 @@ enum hoop_status hoop_explain(const struct hoop_comm *comm, const char *collecti
                                       : "there is no such collective; give all_reduce, "
                                         "reduce, broadcast, …");
     const struct hoop_problem problem = {.coll = (enum hoop_coll)coll, .ranks = comm->ranks, .channels = 1};
+    struct hoop_experience experience = {.kinds = 0};
     const struct hoop_algo *algo = hoop_comm_select(comm, &problem, coll == HOOP_BARRIER ? 0 : bytes).algo;
-    const struct hoop_measured both[] = {measured(comm, problem.coll, bytes, algo),
-                                         measured(comm, problem.coll, bytes, NULL)};
-    return hoop_explain_write(&comm->choice, &problem, bytes, both, json != 0, text, size);
+
+    experience.plans = measured(comm, problem.coll, bytes, algo);
+    experience.direct = measured(comm, problem.coll, bytes, NULL);
+    experience.kinds = hoop_tune_tell(comm, problem.coll, bytes, experience.tuned);
+    return hoop_explain_write(&comm->choice, &problem, bytes, &experience, json != 0, text, size);
 }

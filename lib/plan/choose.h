@@ -7,9 +7,10 @@
 #include "hoop/plan.h"
 
 enum hoop_reason {
-    HOOP_BY_FORCE, /* HOOP_ALGO names it */
-    HOOP_BY_SIZE,  /* small enough for the flat exchange, HOOP_FLAT_MAX */
-    HOOP_BY_COST   /* least predicted time */
+    HOOP_BY_FORCE,  /* HOOP_ALGO names it */
+    HOOP_BY_SIZE,   /* small enough for the flat exchange, HOOP_FLAT_MAX */
+    HOOP_BY_COST,   /* least predicted time */
+    HOOP_BY_MEASURE /* least time when tried, or its turn to be tried: HOOP_EFFORT, HOOP_WISDOM */
 };
 
 struct hoop_decision {

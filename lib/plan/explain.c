@@ -29,7 +29,7 @@ struct candidate {
 struct facts {
     const struct hoop_choice *choice;
     const struct hoop_problem *problem;
-    const struct hoop_measured *measured;
+    const struct hoop_experience *experience;
     size_t bytes;
     struct candidate candidate[MOST];
     int candidates;
@@ -255,10 +255,9 @@ static double predicted_of(const struct facts *facts)
 
 static void text_measured(const struct facts *facts, struct text *text)
 {
-    const struct hoop_measured *measured = facts->measured;
-
-    if (measured == NULL)
+    if (facts->experience == NULL)
         return;
+    const struct hoop_measured *measured = &facts->experience->plans;
     if (measured->calls == 0) {
         say(text, "measured   no such call was timed%s\n",
             facts->decision.reason == HOOP_BY_SIZE ? " (the exchange in one step is not)" : "");
@@ -282,7 +281,7 @@ static bool direct(const struct facts *facts)
 
 static void text_direct(const struct facts *facts, struct text *text)
 {
-    const struct hoop_measured *measured = facts->measured ? &facts->measured[1] : NULL;
+    const struct hoop_measured *measured = facts->experience ? &facts->experience->direct : NULL;
 
     if (!direct(facts))
         return;
@@ -296,6 +295,23 @@ static void text_direct(const struct facts *facts, struct text *text)
     say(text, " us at best, ");
     say_us(text, (double)measured->mean_ns);
     say(text, " us on average over %" PRIu64 " such calls on this rank\n", measured->calls);
+}
+
+static void text_tuned(const struct facts *facts, struct text *text)
+{
+    for (int i = 0; facts->experience && i < facts->experience->kinds; i++) {
+        const struct hoop_tuned *tuned = &facts->experience->tuned[i];
+        say(text, "effort     %s %s: ", tuned->kind, tuned->in_place ? "in place" : "out of place");
+        if (tuned->algo == NULL) {
+            say(text, "being tried, %d of %d calls\n", tuned->trials, tuned->wanted);
+            continue;
+        }
+        say(text, "%s, %s", tuned->algo->name, tuned->here ? "measured here," : "from HOOP_WISDOM\n");
+        if (tuned->here) {
+            say_us(text, (double)tuned->ns);
+            say(text, " us\n");
+        }
+    }
 }
 
 static void text_model(const struct facts *facts, struct text *text)
@@ -328,6 +344,7 @@ static void write_text(const struct facts *facts, struct text *text)
             say(text, "to %zu bytes\n", facts->last);
     }
     each_change(facts, text, text_change);
+    text_tuned(facts, text);
     text_measured(facts, text);
     text_direct(facts, text);
     text_model(facts, text);
@@ -358,6 +375,22 @@ static void json_change(struct text *text, const char *setting, const char *give
 {
     say(text, "%s{\"setting\":\"%s\",\"gives\":\"%s\"}",
         text->used > text->size || text->to[text->used - 1] == '[' ? "" : ",", setting, gives);
+}
+
+static void json_tuned(const struct facts *facts, struct text *text)
+{
+    say(text, "\"tuned\":[");
+    for (int i = 0; facts->experience && i < facts->experience->kinds; i++) {
+        const struct hoop_tuned *tuned = &facts->experience->tuned[i];
+        say(text, "%s{\"class\":\"%s\",\"in_place\":%s,", i > 0 ? "," : "", tuned->kind,
+            tuned->in_place ? "true" : "false");
+        if (tuned->algo)
+            say(text, "\"choice\":\"%s\",\"from\":\"%s\",\"ns\":%" PRIu64 "}", tuned->algo->name,
+                tuned->here ? "measured" : "wisdom", tuned->ns);
+        else
+            say(text, "\"trials\":%d,\"wanted\":%d}", tuned->trials, tuned->wanted);
+    }
+    say(text, "],");
 }
 
 static void json_model(const struct facts *facts, struct text *text)
@@ -399,19 +432,22 @@ static void write_json(const struct facts *facts, struct text *text)
     say(text, "\"changes\":[");
     each_change(facts, text, json_change);
     say(text, "],\"measured\":");
-    json_measured(facts->measured, text);
+    json_measured(facts->experience ? &facts->experience->plans : NULL, text);
     say(text, "\"direct\":%s,\"direct_measured\":", direct(facts) ? "true" : "false");
-    json_measured(facts->measured ? &facts->measured[1] : NULL, text);
+    json_measured(facts->experience ? &facts->experience->direct : NULL, text);
+    json_tuned(facts, text);
     json_model(facts, text);
 }
 
 /* ---- entry points ---- */
 
 enum hoop_status hoop_explain_write(const struct hoop_choice *choice, const struct hoop_problem *problem, size_t bytes,
-                                    const struct hoop_measured *measured, bool json, char *text, size_t size)
+                                    const struct hoop_experience *experience, bool json, char *text, size_t size)
 {
-    struct facts facts = {
-        .choice = choice, .problem = problem, .measured = measured, .bytes = problem->coll == HOOP_BARRIER ? 0 : bytes};
+    struct facts facts = {.choice = choice,
+                          .problem = problem,
+                          .experience = experience,
+                          .bytes = problem->coll == HOOP_BARRIER ? 0 : bytes};
     struct text out = {text, size, 0};
 
     if ((unsigned)problem->coll >= HOOP_COLLS || problem->ranks < 1 || problem->channels < 1)

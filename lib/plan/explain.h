@@ -11,9 +11,26 @@ struct hoop_measured {
     uint64_t least_ns, mean_ns;
 };
 
-/* As hoop_plan_explain, with what was measured of plans, measured[0], and of work in each other's memory, measured[1] (NULL: there is
- * no communicator that could have). */
+/* What was chosen by measured time for one kind of calls of a size. */
+enum { HOOP_TUNED_MOST = 8 };
+struct hoop_tuned {
+    const char *kind; /* what is combined: wisdom.h */
+    bool in_place;
+    const struct hoop_algo *algo; /* NULL: still under trial */
+    bool here;                    /* measured by this communicator, else read from HOOP_WISDOM */
+    uint64_t ns;                  /* what it took; 0: not known */
+    int trials, wanted;           /* while under trial */
+};
+
+/* What a communicator knows beyond the choice. */
+struct hoop_experience {
+    struct hoop_measured plans, direct; /* of plans; of work in each other's memory */
+    struct hoop_tuned tuned[HOOP_TUNED_MOST];
+    int kinds; /* entries of tuned */
+};
+
+/* As hoop_plan_explain, with what is known from calls (NULL: there is no communicator that could). */
 enum hoop_status hoop_explain_write(const struct hoop_choice *choice, const struct hoop_problem *problem, size_t bytes,
-                                    const struct hoop_measured *measured, bool json, char *text, size_t size);
+                                    const struct hoop_experience *experience, bool json, char *text, size_t size);
 
 #endif

@@ -18,6 +18,7 @@
 
 #include "base/status.h"
 #include "hoop/plan.h"
+#include "plan/lines.h"
 #include "plan/model.h"
 
 enum { CONSTANTS = HOOP_MODEL_CONSTANTS };
@@ -98,68 +99,8 @@ struct hoop_prediction hoop_model_predict(const struct hoop_model *model, const 
 
 /* ---- model files ---- */
 
-struct reader {
-    const char *at, *end;
-    int line;
-};
-
-struct word {
-    const char *text;
-    size_t length;
-};
-
-/* The next line without what follows a '#'; false: no more. */
-static bool next_line(struct reader *reader, struct word *line)
-{
-    if (reader->at == reader->end)
-        return false;
-    const char *end = memchr(reader->at, '\n', (size_t)(reader->end - reader->at));
-    const char *stop = end ? end : reader->end, *remark;
-
-    line->text = reader->at;
-    remark = memchr(reader->at, '#', (size_t)(stop - reader->at));
-    line->length = (size_t)((remark ? remark : stop) - reader->at);
-    reader->at = end ? end + 1 : reader->end;
-    reader->line++;
-    return true;
-}
-
-/* Cut the line's next word off; its length is 0 if there is none. */
-static struct word next_word(struct word *line)
-{
-    struct word word;
-
-    while (line->length > 0 && (*line->text == ' ' || *line->text == '\t' || *line->text == '\r')) {
-        line->text++;
-        line->length--;
-    }
-    word = (struct word){line->text, 0};
-    while (word.length < line->length && line->text[word.length] != ' ' && line->text[word.length] != '\t' &&
-           line->text[word.length] != '\r')
-        word.length++;
-    line->text += word.length;
-    line->length -= word.length;
-    return word;
-}
-
-static bool same(struct word word, const char *text)
-{
-    return word.length == strlen(text) && memcmp(word.text, text, word.length) == 0;
-}
-
-/* What an error text may show of a word that a file holds. */
-static const char *shown(struct word word, char text[static 33])
-{
-    size_t i = 0;
-
-    for (; i < word.length && i < 32; i++)
-        text[i] = word.text[i] >= ' ' && word.text[i] < 0x7f ? word.text[i] : '?';
-    text[i] = 0;
-    return text;
-}
-
 /* Digits, at most nine, and up to three behind a point. */
-static bool read_number(struct word word, double *value)
+static bool read_number(struct hoop_word word, double *value)
 {
     uint64_t thousandths = 0;
     size_t digits = 0, behind = 0, i = 0;
@@ -177,46 +118,47 @@ static bool read_number(struct word word, double *value)
     return i == word.length && word.text[word.length - 1] != '.';
 }
 
-static enum hoop_status read_constant(struct hoop_model *model, struct word line, int number, bool seen[CONSTANTS])
+static enum hoop_status read_constant(struct hoop_model *model, struct hoop_word line, int number, bool seen[CONSTANTS])
 {
-    const struct word name = next_word(&line), value = next_word(&line), more = next_word(&line);
+    const struct hoop_word name = hoop_word_next(&line), value = hoop_word_next(&line), more = hoop_word_next(&line);
     char text[33];
     int i = 0;
 
     if (name.length == 0)
         return HOOP_OK;
-    while (i < CONSTANTS && !same(name, constants[i].name))
+    while (i < CONSTANTS && !hoop_word_is(name, constants[i].name))
         i++;
     if (i == CONSTANTS)
-        return hoop_fail(HOOP_ERR_ARG, "line %d: %s is no constant of the model", number, shown(name, text));
+        return hoop_fail(HOOP_ERR_ARG, "line %d: %s is no constant of the model", number, hoop_word_shown(name, text));
     if (seen[i])
         return hoop_fail(HOOP_ERR_ARG, "line %d: %s is given twice", number, constants[i].name);
     seen[i] = true;
     if (more.length > 0)
-        return hoop_fail(HOOP_ERR_ARG, "line %d: %s follows the number of %s", number, shown(more, text),
+        return hoop_fail(HOOP_ERR_ARG, "line %d: %s follows the number of %s", number, hoop_word_shown(more, text),
                          constants[i].name);
     double *to = field(model, i);
     if (!read_number(value, to) || *to < constants[i].least || *to > constants[i].most)
-        return hoop_fail(HOOP_ERR_ARG, "line %d: %s is no number that %s can have", number, shown(value, text),
-                         constants[i].name);
+        return hoop_fail(HOOP_ERR_ARG, "line %d: %s is no number that %s can have", number,
+                         hoop_word_shown(value, text), constants[i].name);
     return HOOP_OK;
 }
 
 enum hoop_status hoop_model_parse(struct hoop_model *model, const char *text, size_t size)
 {
     struct hoop_model read = hoop_model_builtin();
-    struct reader reader = {text, text + size, 0};
+    struct hoop_lines reader = {text, text + size, 0};
     bool seen[CONSTANTS] = {false};
-    struct word line;
+    struct hoop_word line;
 
     if (size > HOOP_MODEL_FILE)
         return hoop_fail(HOOP_ERR_ARG, "%zu bytes are too many for a model; %d are allowed", size, HOOP_MODEL_FILE);
-    if (size == 0 || !next_line(&reader, &line))
+    if (size == 0 || !hoop_line_next(&reader, &line))
         return hoop_fail(HOOP_ERR_ARG, "the model is empty; it begins with \"hoop-model %d\"", HOOP_MODEL_VERSION);
-    const struct word format = next_word(&line), version = next_word(&line), more = next_word(&line);
-    if (!same(format, "hoop-model") || !same(version, "1") || more.length > 0)
+    const struct hoop_word format = hoop_word_next(&line), version = hoop_word_next(&line),
+                           more = hoop_word_next(&line);
+    if (!hoop_word_is(format, "hoop-model") || !hoop_word_is(version, "1") || more.length > 0)
         return hoop_fail(HOOP_ERR_ARG, "line 1: a model begins with \"hoop-model %d\"", HOOP_MODEL_VERSION);
-    while (next_line(&reader, &line)) {
+    while (hoop_line_next(&reader, &line)) {
         const enum hoop_status status = read_constant(&read, line, reader.line, seen);
         if (status != HOOP_OK)
             return status;

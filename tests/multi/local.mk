@@ -45,6 +45,12 @@ tests_multi_direct_SOURCES = tests/multi/direct.c tests/harness.c
 tests_multi_direct_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_direct_LDADD = $(TEST_LIBS)
 
+check_PROGRAMS += tests/multi/effort
+TESTS += tests/multi/effort
+tests_multi_effort_SOURCES = tests/multi/effort.c tests/harness.c tests/unit/dtype_reference.c
+tests_multi_effort_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_multi_effort_LDADD = $(TEST_LIBS)
+
 check_PROGRAMS += tests/multi/explain
 TESTS += tests/multi/explain
 tests_multi_explain_SOURCES = tests/multi/explain.c tests/harness.c

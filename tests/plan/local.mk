@@ -29,12 +29,16 @@ tests_plan_model_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_plan_model_LDADD = $(TEST_LIBS)
 
 if HAVE_CHECK
-check_PROGRAMS += tests/plan/fit
-TESTS += tests/plan/fit
+check_PROGRAMS += tests/plan/fit tests/plan/wisdom
+TESTS += tests/plan/fit tests/plan/wisdom
 endif
 tests_plan_fit_SOURCES = tests/plan/fit.c tools/bench/fit.c
 tests_plan_fit_CPPFLAGS = $(TEST_CPPFLAGS) -I$(top_srcdir)/tools/bench
 tests_plan_fit_LDADD = $(TEST_LIBS)
+
+tests_plan_wisdom_SOURCES = tests/plan/wisdom.c
+tests_plan_wisdom_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_plan_wisdom_LDADD = $(TEST_LIBS)
 
 TESTS += tests/plan/plan_tool.sh
 EXTRA_DIST += tests/plan/plan_tool.sh
