@@ -261,7 +261,7 @@ static void take_back(const struct hoop_flat *flat, const struct hoop_flat_call 
 
     if (!needs_out(call, flat->board->rank))
         return;
-    atomic_thread_fence(memory_order_seq_cst);
+    HOOP_ATOMIC_FENCE();
     for (int rank = 0; rank < flat->board->shape.ranks; rank++)
         while (rank != flat->board->rank && may_write(flat, call, rank)) {
             if (hoop_now() > deadline) {

@@ -145,7 +145,7 @@ void hoop_wait_ring(struct hoop_wait *wait)
     const struct hoop_board *board = wait->board;
 
     wait->owes = false;
-    atomic_thread_fence(memory_order_seq_cst);
+    HOOP_ATOMIC_FENCE();
     for (int rank = 0; rank < board->shape.ranks; rank++) {
         struct hoop_bell *bell = &hoop_board_card(board, rank)->bell;
         if (atomic_load_explicit(&bell->armed, memory_order_relaxed) && rank != board->rank)
