@@ -274,6 +274,11 @@ static enum hoop_status run(struct hoop_comm_call call, struct list in, struct l
 
     if (status == HOOP_OK)
         status = hoop_comm_submit(&call, stream);
+    else if (status == HOOP_ERR_MEMORY) { /* the peers make the call and would wait for this rank */
+        hoop_verdict_pass(call.comm->board,
+                          (struct hoop_verdict){HOOP_VERDICT_FAILED, call.comm->rank, call.comm->rank, 0});
+        status = hoop_comm_failed(call.comm, status);
+    }
     hoop_blocks_drop(call.blocks);
     return status;
 }

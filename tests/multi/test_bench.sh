@@ -64,7 +64,7 @@ test_results()
     local few="-b 8 -e 1M -f 247 -n 2 -w 1"
     # shellcheck disable=SC2086
     for case in "all_reduce 378" "reduce 1134" "broadcast 162" "all_gather 54" "reduce_scatter 378" \
-        "all_to_all 54" "gather 162" "scatter 162"; do
+        "all_to_all 54" "all_gatherv 54" "all_to_allv 54" "gather 162" "scatter 162"; do
         bench 3 "${case% *}" -d all -o all -r all $few
         expect "${case% *}: code" [ "$code" -eq 0 ]
         expect "${case% *}: rows" rows_are_right

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/alloc.h"
 #include "harness.h"
 #include "hoop/plan.h"
 #include "tsan.h"
@@ -385,6 +386,31 @@ START_TEST(calls_that_differ)
 }
 END_TEST
 
+/* ---- no memory ---- */
+
+/* Where the list cannot be kept the others learn it. */
+static int no_memory(struct harness_rank *self)
+{
+    const size_t counts[3] = {1, 1, 1};
+    struct hoop_comm *comm = harness_join(self);
+    int x = 0, y[3];
+
+    if (comm == NULL)
+        return 1;
+    if (self->rank == 1)
+        hoop_alloc_fail_at(1);
+    enum hoop_status status = hoop_all_gatherv(&x, 1, y, counts, NULL, HOOP_I32, comm, NULL);
+    hoop_alloc_fail_at(0);
+    hoop_comm_destroy(comm);
+    return status != (self->rank == 1 ? HOOP_ERR_MEMORY : HOOP_ERR_PEER);
+}
+
+START_TEST(no_memory_for_the_list)
+{
+    harness_run(3, no_memory, NULL, CAP);
+}
+END_TEST
+
 /* ---- wrong arguments ---- */
 
 static int misuse(int rank, struct hoop_comm *comm, void *argument)
@@ -437,6 +463,7 @@ int main(void)
     if (!UNDER_TSAN) {
         tcase_add_loop_test(tests, processes, 2, 6);
         tcase_add_test(tests, far_displacements);
+        tcase_add_test(tests, no_memory_for_the_list);
     }
     tcase_add_loop_test(tests, calls_that_differ, 0, DIFFERENCES);
     tcase_add_test(tests, wrong_arguments);

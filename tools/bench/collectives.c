@@ -2,6 +2,8 @@
 /* The collectives as a table, with the sizes and bandwidth factors that nccl-tests made customary. */
 #include "bench.h"
 
+#include <stdlib.h>
+
 static double factor_both_ways(int ranks)
 {
     return 2.0 * (ranks - 1) / ranks;
@@ -48,6 +50,33 @@ static enum hoop_status run_all_to_all(const struct problem *p, const void *send
     return hoop_all_to_all(send, recv, p->count, p->type, p->comm, NULL);
 }
 
+/* For the calls with lists: every block of the same size. The list is kept from call to call. */
+static const size_t *equal_counts(const struct problem *p)
+{
+    static size_t *counts;
+    static int ranks;
+
+    if (ranks != p->ranks)
+        counts = must_have(realloc(counts, (size_t)p->ranks * sizeof *counts));
+    if (ranks != p->ranks || counts[0] != p->count)
+        for (int rank = 0; rank < p->ranks; rank++)
+            counts[rank] = p->count;
+    ranks = p->ranks;
+    return counts;
+}
+
+static enum hoop_status run_all_gatherv(const struct problem *p, const void *send, void *recv)
+{
+    return hoop_all_gatherv(send, p->count, recv, equal_counts(p), NULL, p->type, p->comm, NULL);
+}
+
+static enum hoop_status run_all_to_allv(const struct problem *p, const void *send, void *recv)
+{
+    const size_t *counts = equal_counts(p);
+
+    return hoop_all_to_allv(send, counts, NULL, recv, counts, NULL, p->type, p->comm, NULL);
+}
+
 static enum hoop_status run_gather(const struct problem *p, const void *send, void *recv)
 {
     return hoop_gather(send, recv, p->count, p->type, p->root, p->comm, NULL);
@@ -72,6 +101,8 @@ const struct collective collectives[] = {
     {"all_gather", "Allgather", SHAPE_GATHER, false, false, factor_one_way, run_all_gather},
     {"reduce_scatter", "Reduce_scatter", SHAPE_SCATTER, true, false, factor_one_way, run_reduce_scatter},
     {"all_to_all", "Alltoall", SHAPE_EXCHANGE, false, false, factor_one_way, run_all_to_all},
+    {"all_gatherv", "Allgatherv", SHAPE_GATHER, false, false, factor_one_way, run_all_gatherv},
+    {"all_to_allv", "Alltoallv", SHAPE_EXCHANGE, false, false, factor_one_way, run_all_to_allv},
     {"gather", "Gather", SHAPE_GATHER, false, true, factor_one_way, run_gather},
     {"scatter", "Scatter", SHAPE_SCATTER, false, true, factor_one_way, run_scatter},
     {"barrier", "Barrier", SHAPE_NONE, false, false, factor_one, run_barrier},

@@ -47,8 +47,9 @@ static const struct argp_option table[] = {
 
 static const char description[] =
     "Time a collective over a range of sizes and check its results. COLLECTIVE is all_reduce, reduce, broadcast, "
-    "all_gather, reduce_scatter, all_to_all, gather, scatter or barrier. Run it under hooprun, or alone as the only "
-    "rank. Or, with --calibrate, find out what this machine's communication costs.";
+    "all_gather, reduce_scatter, all_to_all, all_gatherv or all_to_allv (with equal counts), gather, scatter or "
+    "barrier. Run it under hooprun, or alone as the only rank. Or, with --calibrate, find out what this machine's "
+    "communication costs.";
 
 static const struct hoop_manual_section sections[] = {
     {"EXAMPLES", "  hooprun -n 2 hoop-bench all_reduce -b 8 -e 64M -f 8\n"
@@ -89,7 +90,8 @@ static const struct hoop_manual_section sections[] = {
 };
 
 static const struct hoop_manual_words words[] = {
-    {"", "all_reduce reduce broadcast all_gather reduce_scatter all_to_all gather scatter barrier"},
+    {"",
+     "all_reduce reduce broadcast all_gather reduce_scatter all_to_all all_gatherv all_to_allv gather scatter barrier"},
     {"op", "sum prod min max avg band bor bxor land lor lxor minloc maxloc all"},
     {"datatype",
      "float double half bfloat16 f8e4m3 f8e5m2 int8 int16 int32 int64 uint8 uint16 uint32 uint64 float_int32 "
