@@ -3,8 +3,8 @@ include $(srcdir)/tests/multi/hooprun.mk
 EXTRA_DIST += tests/harness.h tests/cases.h tests/simulated.h
 
 if HAVE_CHECK
-check_PROGRAMS += tests/multi/collectives tests/multi/failure tests/multi/handles tests/multi/huge tests/multi/numerics tests/multi/point tests/multi/register tests/multi/split tests/multi/uneven
-TESTS += tests/multi/collectives tests/multi/failure tests/multi/handles tests/multi/huge tests/multi/numerics tests/multi/point tests/multi/register tests/multi/split tests/multi/uneven
+check_PROGRAMS += tests/multi/collectives tests/multi/failure tests/multi/handles tests/multi/huge tests/multi/mismatch tests/multi/numerics tests/multi/point tests/multi/register tests/multi/split tests/multi/uneven
+TESTS += tests/multi/collectives tests/multi/failure tests/multi/handles tests/multi/huge tests/multi/mismatch tests/multi/numerics tests/multi/point tests/multi/register tests/multi/split tests/multi/uneven
 tests_multi_collectives_SOURCES = tests/multi/collectives.c tests/cases.c tests/harness.c
 tests_multi_collectives_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_collectives_LDADD = $(TEST_LIBS)
@@ -29,6 +29,9 @@ tests_multi_split_LDADD = $(TEST_LIBS)
 tests_multi_uneven_SOURCES = tests/multi/uneven.c tests/harness.c
 tests_multi_uneven_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_uneven_LDADD = $(TEST_LIBS)
+tests_multi_mismatch_SOURCES = tests/multi/mismatch.c tests/cases.c tests/harness.c
+tests_multi_mismatch_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_multi_mismatch_LDADD = $(TEST_LIBS)
 tests_multi_numerics_SOURCES = tests/multi/numerics.c tests/harness.c
 tests_multi_numerics_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_numerics_LDADD = $(TEST_LIBS)
