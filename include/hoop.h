@@ -127,7 +127,9 @@ enum hoop_op {
     HOOP_LXOR,
     HOOP_MINLOC,
     HOOP_MAXLOC,
-    HOOP_OPS
+    HOOP_OPS,
+    HOOP_OPS_CREATED = 64, /* values of created operators (hoop_op_premul_create, hoop_op_user_create) begin here … */
+    HOOP_OPS_END = 256     /* … and are below this */
 };
 
 struct hoop_comm;
@@ -249,6 +251,7 @@ HOOP_API int hoop_comm_size(const struct hoop_comm *comm);
  * send, recv   count elements of type. recv == send: in place; any other overlap: HOOP_ERR_ARG. Any alignment.
  *              May be NULL if count is 0.
  * count        elements, 0 … SIZE_MAX / element size.
+ * op           one of the list, or a created operator of this communicator.
  * stream       NULL: the call returns with the result. Else the call returns at once and runs in stream order;
  *              the buffers belong to the library until then.
  * Equal on all ranks: count, type, op, in place or not. A difference is HOOP_ERR_MISMATCH on every rank, before
@@ -528,12 +531,14 @@ HOOP_API enum hoop_status hoop_explain(const struct hoop_comm *comm, const char 
 /* Bytes of one element; 0 for a value that is not a type.   Blocking: never.   Threads: any.   Errors: none. */
 HOOP_API size_t hoop_type_size(enum hoop_type type);
 
-/* Short name as the tools print it ("float", "sum"); "?" for a value that is none.
+/* Short name as the tools print it ("float", "sum"); "?" for a value that is none. Created operators have the name of their kind:
+ * "premul", "user", or "user_in_order" if they do not commute.
  * Blocking: never.   Threads: any.   Errors: none. */
 HOOP_API const char *hoop_type_name(enum hoop_type type);
 HOOP_API const char *hoop_op_name(enum hoop_op op);
 
-/* 1 if the operator can combine elements of the type, else 0, also for values that are none.
+/* 1 if the operator can combine elements of the type, else 0, also for values that are none and for created operators, which only
+ * their communicator knows.
  * Blocking: never.   Threads: any.   Errors: none. */
 HOOP_API int hoop_op_accepts(enum hoop_op op, enum hoop_type type);
 
@@ -550,4 +555,6 @@ HOOP_API int hoop_setting_get(int i, struct hoop_setting *setting);
 #ifdef __cplusplus
 }
 #endif
+
+#include "hoop/operators.h" /* operators that a program makes itself */
 #endif

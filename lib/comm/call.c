@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* One call: its turn, its publication, its run and its outcome. */
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -8,17 +7,11 @@
 #include "base/clock.h"
 #include "comm/tune.h"
 #include "comm/uneven.h"
-#include "dtype/dtype.h"
 #include "exec/stream.h"
 #include "health/verdict.h"
 
 /* Bytes of a vector from which reading the clock is not felt. */
 enum { TIMED_LEAST = 65536 };
-
-static size_t element_of(const struct hoop_comm_call *call)
-{
-    return call->type == HOOP_TYPES ? 1 : hoop_type_size(call->type);
-}
 
 /* Elements of the collective's whole vector. */
 static size_t vector_of(const struct hoop_comm_call *call)
@@ -34,11 +27,11 @@ static size_t judged(const struct hoop_comm_call *call)
     size_t elements;
 
     if (call->blocks == NULL)
-        return vector_of(call) * element_of(call);
+        return vector_of(call) * hoop_call_element(call);
     if (__builtin_mul_overflow(call->blocks->largest, (size_t)call->comm->ranks, &elements) ||
-        elements > SIZE_MAX / element_of(call))
+        elements > SIZE_MAX / hoop_call_element(call))
         return SIZE_MAX;
-    return elements * element_of(call);
+    return elements * hoop_call_element(call);
 }
 
 /* ---- publication ---- */
@@ -76,7 +69,8 @@ static uint64_t publish(const struct hoop_comm_call *call, uint64_t sequence)
     const int root = call->blocks ? (int)(call->blocks->hash >> 33) : call->root;
     const uint64_t kind = (uint64_t)coll | (uint64_t)call->type << 8 | (uint64_t)call->op << 16 |
                           (uint64_t)in_place << 24 | (uint64_t)(uint32_t)root << 32;
-    const uint64_t fingerprint = mix(mix(call->comm->fingerprint, kind), count) | 1;
+    const uint64_t counted = mix(mix(call->comm->fingerprint, kind), count);
+    const uint64_t fingerprint = (call->element ? mix(counted, call->element) : counted) | 1;
     struct hoop_card *card = hoop_board_card(call->comm->board, call->comm->rank);
     struct hoop_call *record = &card->call[sequence % HOOP_CALL_RECORDS];
 
@@ -91,140 +85,6 @@ static uint64_t publish(const struct hoop_comm_call *call, uint64_t sequence)
     __atomic_store_n(&record->fingerprint, fingerprint, __ATOMIC_RELAXED);
     atomic_store_explicit(&card->started, sequence, memory_order_release);
     return fingerprint;
-}
-
-/* ---- running a plan ---- */
-
-enum hoop_status hoop_scratch_grow(struct hoop_comm *comm, struct hoop_scratch *scratch, size_t bytes)
-{
-    if (bytes <= scratch->bytes)
-        return HOOP_OK;
-    if (scratch->memory)
-        hoop_heap_give(comm->heap, scratch->memory);
-    *scratch = (struct hoop_scratch){NULL, 0};
-    enum hoop_status status = hoop_heap_take(comm->heap, bytes, &scratch->memory);
-    if (status == HOOP_OK)
-        scratch->bytes = bytes;
-    return status;
-}
-
-/* Connect what the plan names and is not connected yet. */
-static enum hoop_status connect_links(struct hoop_comm *comm, const struct hoop_plan *plan)
-{
-    if ((int)plan->lanes >= comm->lanes)
-        return hoop_fail(HOOP_ERR_INTERNAL, "plan %s has %u lanes, the communicator only %d", plan->algo->name,
-                         plan->lanes, comm->lanes - 1);
-    for (uint32_t l = 0; l < plan->lanes; l++)
-        for (uint32_t s = 0; s < plan->lane[l].steps; s++) {
-            const struct hoop_step *step = &plan->lane[l].step[s];
-            if (step->kind < HOOP_STEP_SEND || step->kind > HOOP_STEP_RECV_REDUCE)
-                continue;
-            struct hoop_link **link = &comm->links[step->peer * comm->lanes + (int)l];
-            if (*link)
-                continue;
-            enum hoop_status status = comm->domain->transport->connect(comm->domain, step->peer, (int)l, NULL, 0, link);
-            if (status != HOOP_OK)
-                return status;
-        }
-    return HOOP_OK;
-}
-
-/* A link failed: what that means for everybody. */
-static enum hoop_status blame(struct hoop_comm *comm, enum hoop_status status)
-{
-    const int peer = hoop_exec_peer(comm->exec);
-    struct hoop_verdict verdict = {HOOP_VERDICT_FAILED, comm->rank, peer, (unsigned)comm->sequence};
-
-    if (status == HOOP_ERR_MISMATCH)
-        verdict = (struct hoop_verdict){HOOP_VERDICT_MISMATCH, peer < comm->rank ? peer : comm->rank,
-                                        peer < comm->rank ? comm->rank : peer, (unsigned)comm->sequence};
-    if (status == HOOP_ERR_PEER) {
-        hoop_health_look(comm->board, comm->sequence);
-        verdict = (struct hoop_verdict){HOOP_VERDICT_LEFT, peer, comm->rank, (unsigned)comm->sequence};
-    }
-    hoop_verdict_pass(comm->board, verdict);
-    return status;
-}
-
-static enum hoop_status drive(struct hoop_comm *comm)
-{
-    enum hoop_status status;
-    bool moved;
-
-    while ((status = hoop_exec_poll(comm->exec, &moved)) == HOOP_AGAIN) {
-        if (moved) {
-            hoop_wait_moved(&comm->wait);
-            continue;
-        }
-        status = hoop_wait_step(&comm->wait);
-        if (status != HOOP_OK)
-            break;
-    }
-    hoop_wait_moved(&comm->wait);
-    return status < HOOP_OK && !hoop_verdict_stands(comm->board) ? blame(comm, status) : status;
-}
-
-/* In place is told to the root alone. */
-static bool on_root_in_place(const struct hoop_comm_call *call)
-{
-    const struct hoop_coll_shape *shape = hoop_coll_shape(call->coll);
-    const uintptr_t in = (uintptr_t)call->in, out = (uintptr_t)call->out;
-    const size_t block = (size_t)call->root * call->count * element_of(call);
-
-    if (call->root != call->comm->rank)
-        return false;
-    return in + (shape->out == HOOP_OWN_BLOCK ? block : 0) == out + (shape->in == HOOP_OWN_BLOCK ? block : 0);
-}
-
-static enum hoop_status run_plan(const struct hoop_comm_call *call, const struct hoop_algo *algo, uint64_t tag)
-{
-    struct hoop_comm *comm = call->comm;
-    const bool rooted = call->root >= 0;
-    const struct hoop_problem problem = {.coll = call->coll,
-                                         .ranks = comm->ranks,
-                                         .rank = comm->rank,
-                                         .root = rooted ? call->root : 0,
-                                         .in_place = rooted ? on_root_in_place(call) : call->in_place,
-                                         .channels = comm->channels,
-                                         .groups = algo->composed ? comm->groups : NULL,
-                                         .inter = comm->chosen.inter,
-                                         .intra = comm->chosen.intra};
-    const struct hoop_comm_blocks *blocks = call->blocks;
-    const size_t element = element_of(call), frame = comm->choice.frame;
-    const struct hoop_plan *plan = NULL;
-    struct hoop_binding binding;
-    char name[HOOP_ALGO_TEXT];
-    size_t offset;
-    /* edges of registered memory say nothing */
-    const void *middle = (const void *)((uintptr_t)call->out + call->count * element_of(call) / 2);
-
-    enum hoop_status status = hoop_plan_cache_get(&comm->plans, algo, &problem, &plan);
-    if (status == HOOP_OK)
-        status = blocks ? hoop_bind_blocks(&binding, plan, blocks->in, blocks->out, blocks->largest, element, frame, 1)
-                        : hoop_bind(&binding, plan, call->count, element, frame, 1);
-    if (status == HOOP_OK)
-        status = hoop_scratch_grow(comm, &comm->tmp, binding.tmp_bytes);
-    if (status == HOOP_OK)
-        status = connect_links(comm, plan);
-    if (status != HOOP_OK)
-        return status;
-    const struct hoop_exec_call run = {.plan = plan,
-                                       .binding = &binding,
-                                       .domain = comm->domain,
-                                       .links = comm->links,
-                                       .lanes = comm->lanes,
-                                       .type = call->type == HOOP_TYPES ? HOOP_U8 : call->type,
-                                       .op = call->op == HOOP_OPS ? HOOP_SUM : call->op,
-                                       .in = call->in,
-                                       .out = call->out,
-                                       .tmp = comm->tmp.memory,
-                                       .tag = tag,
-                                       .out_shared = hoop_board_owns(comm->board, middle, 1, &offset)};
-    hoop_algo_text(name, algo, problem.inter, problem.intra);
-    snprintf(comm->stats.last_plan, sizeof comm->stats.last_plan, "%.40s/shm/%dch/%zusl", name, comm->channels,
-             binding.slices);
-    status = hoop_exec_start(comm->exec, &run);
-    return status == HOOP_OK ? drive(comm) : status;
 }
 
 /* ---- numerics around a plan ---- */
@@ -250,7 +110,7 @@ static bool reduces(const struct hoop_comm_call *call)
 
 static enum hoop_status run_and_divide(const struct hoop_comm_call *call, const struct hoop_algo *algo, uint64_t tag)
 {
-    enum hoop_status status = run_plan(call, algo, tag);
+    enum hoop_status status = hoop_comm_run_plan(call, algo, tag);
 
     if (status == HOOP_OK && call->op == HOOP_AVG)
         hoop_kernel_divide(call->out, combined(call), call->type, call->comm->ranks);
@@ -260,8 +120,8 @@ static enum hoop_status run_and_divide(const struct hoop_comm_call *call, const 
 /* Small types travel and are combined as f32, so that they are rounded once, at the end. Two summands need no such care. */
 static bool needs_wide(const struct hoop_comm_call *call)
 {
-    return reduces(call) && hoop_type_wide(call->type) != call->type && call->op != HOOP_MIN && call->op != HOOP_MAX &&
-           (call->comm->ranks > 2 || call->op == HOOP_AVG);
+    return reduces(call) && call->user == NULL && hoop_type_wide(call->type) != call->type && call->op != HOOP_MIN &&
+           call->op != HOOP_MAX && (call->comm->ranks > 2 || call->op == HOOP_AVG);
 }
 
 static enum hoop_status run_wide(const struct hoop_comm_call *call, const struct hoop_algo *algo, uint64_t tag)
@@ -293,11 +153,11 @@ static void run_alone(const struct hoop_comm_call *call)
     if (call->op == HOOP_LAND || call->op == HOOP_LOR || call->op == HOOP_LXOR)
         hoop_kernel_reduce_many(call->out, &call->in, 1, call->count, call->type, call->op);
     else if (call->blocks)
-        hoop_kernel_copy((unsigned char *)call->out + call->blocks->out[0].first * element_of(call),
-                         (const unsigned char *)call->in + call->blocks->in[0].first * element_of(call),
-                         call->blocks->out[0].count * element_of(call));
+        hoop_kernel_copy((unsigned char *)call->out + call->blocks->out[0].first * hoop_call_element(call),
+                         (const unsigned char *)call->in + call->blocks->in[0].first * hoop_call_element(call),
+                         call->blocks->out[0].count * hoop_call_element(call));
     else if (call->in != call->out && call->coll != HOOP_BARRIER)
-        hoop_kernel_copy(call->out, call->in, call->count * element_of(call));
+        hoop_kernel_copy(call->out, call->in, call->count * hoop_call_element(call));
 }
 
 /* Through slots or in each other's memory; HOOP_AGAIN: a plan is needed. */
@@ -307,9 +167,10 @@ static enum hoop_status run_flat(const struct hoop_comm_call *call, size_t vecto
     const struct hoop_flat_call flat = {.coll = call->coll,
                                         .type = call->type == HOOP_TYPES ? HOOP_U8 : call->type,
                                         .op = call->op,
+                                        .user = call->user,
                                         .root = call->root,
                                         .in_place = call->in_place,
-                                        .count = call->count,
+                                        .count = call->element ? call->count * call->element : call->count,
                                         .vector = vector,
                                         .published = published,
                                         .in = call->in,
@@ -351,8 +212,10 @@ static enum hoop_status run_planned(const struct hoop_comm_call *call, const str
 static struct hoop_decision select_for(const struct hoop_comm_call *call, const struct hoop_problem *problem,
                                        size_t vector)
 {
+    if (call->user) /* not measured: how long it takes is the function's business */
+        return hoop_comm_select(call->comm, problem, vector, !call->user->commutes);
     return call->comm->tune ? hoop_tune_select(call->comm, call, problem, vector)
-                            : hoop_comm_select(call->comm, problem, vector);
+                            : hoop_comm_select(call->comm, problem, vector, false);
 }
 
 static enum hoop_status run_together(const struct hoop_comm_call *call, uint64_t tag, struct hoop_record *record)
@@ -365,9 +228,9 @@ static enum hoop_status run_together(const struct hoop_comm_call *call, uint64_t
                                          .channels = 1,
                                          .uneven = call->blocks && call->coll == HOOP_ALL_TO_ALL};
     const size_t vector = judged(call), published = hoop_coll_shape(call->coll)->in == HOOP_OWN_BLOCK
-                                                        ? call->count * element_of(call)
+                                                        ? call->count * hoop_call_element(call)
                                                         : vector;
-    const bool even = call->blocks == NULL, direct = even && vector >= comm->flat.lend_least,
+    const bool even = call->blocks == NULL, direct = even && call->user == NULL && vector >= comm->flat.lend_least,
                small = even && published <= choice->flat_max, weigh = !direct && (choice->forced || !small);
 
     comm->chosen = weigh ? select_for(call, &problem, vector) : (struct hoop_decision){.algo = choice->flat};
@@ -386,6 +249,54 @@ static enum hoop_status run_together(const struct hoop_comm_call *call, uint64_t
         record->plan = algo->name;
     }
     return run_planned(call, algo, vector, tag);
+}
+
+static enum hoop_status run_any(const struct hoop_comm_call *call, uint64_t tag, struct hoop_record *record)
+{
+    if (call->comm->ranks > 1)
+        return run_together(call, tag, record);
+    run_alone(call);
+    return HOOP_OK;
+}
+
+/* ---- created operators ---- */
+
+/* Multiply into scratch, then it is a sum; of small types in f32, rounded at the end. */
+static enum hoop_status run_premultiplied(const struct hoop_comm_call *call, const struct hoop_operator *created,
+                                          uint64_t tag, struct hoop_record *record)
+{
+    struct hoop_comm *comm = call->comm;
+    const enum hoop_type wide = hoop_type_wide(call->type);
+    const size_t sent = vector_of(call), got = combined(call), element = hoop_type_size(wide);
+    struct hoop_comm_call sum = *call;
+
+    enum hoop_status status = hoop_scratch_grow(comm, &comm->wide_in, sent * element);
+    if (status == HOOP_OK && wide != call->type)
+        status = hoop_scratch_grow(comm, &comm->wide_out, got * element);
+    if (status != HOOP_OK)
+        return status;
+    hoop_operator_multiply(created, comm->wide_in.memory, call->in, sent);
+    sum.type = wide;
+    sum.op = HOOP_SUM;
+    sum.in_place = false;
+    sum.in = comm->wide_in.memory;
+    if (wide != call->type)
+        sum.out = got ? comm->wide_out.memory : NULL;
+    status = run_any(&sum, tag, record);
+    if (status == HOOP_OK && wide != call->type)
+        hoop_kernel_narrow(call->out, sum.out, got, call->type);
+    return status;
+}
+
+static enum hoop_status run_created(const struct hoop_comm_call *call, uint64_t tag, struct hoop_record *record)
+{
+    const struct hoop_operator *created = hoop_operator_find(call->comm, call->op);
+    struct hoop_comm_call with = *call;
+
+    if (created == NULL)
+        return hoop_fail(HOOP_ERR_ARG, "operator %d was destroyed before a call with it has run", (int)call->op);
+    with.user = hoop_operator_user(created);
+    return with.user ? run_any(&with, tag, record) : run_premultiplied(call, created, tag, record);
 }
 
 /* A call that failed by itself must not leave the others waiting. */
@@ -419,10 +330,7 @@ enum hoop_status hoop_comm_run_part(const struct hoop_comm_call *call)
                                    .type = (uint8_t)call->type,
                                    .op = (uint8_t)call->op,
                                    .in_place = call->in_place};
-    if (comm->ranks == 1)
-        run_alone(call);
-    else
-        status = run_together(call, tag, record);
+    status = call->op > HOOP_OPS ? run_created(call, tag, record) : run_any(call, tag, record);
     record->status = status;
     return status;
 }
@@ -450,7 +358,7 @@ static enum hoop_status run(const struct hoop_comm_call *call)
     if (status != HOOP_OK)
         return hoop_comm_conclude(comm, status);
     comm->stats.calls += !call->closing;
-    comm->stats.bytes += vector_of(call) * element_of(call);
+    comm->stats.bytes += vector_of(call) * hoop_call_element(call);
     return HOOP_OK;
 }
 

@@ -2,23 +2,35 @@
 /* The public collectives: check the arguments, say what is asked for; at once, or kept in a handle that is started later. */
 #include "comm/comm.h"
 
-static enum hoop_status check_type(const char *what, enum hoop_type type, size_t count, size_t blocks)
+static enum hoop_status check_type(const char *what, enum hoop_type type)
 {
     if ((unsigned)type >= HOOP_TYPES)
         return hoop_fail(HOOP_ERR_ARG, "%s: type %d is no enum hoop_type", what, (int)type);
-    size_t bytes;
-    if (__builtin_mul_overflow(count, hoop_type_size(type) * blocks, &bytes))
-        return hoop_fail(HOOP_ERR_ARG, "%s: %zu elements of %s for %zu ranks are more than an address space holds",
-                         what, count, hoop_type_name(type), blocks);
     return HOOP_OK;
 }
 
-static enum hoop_status check_op(const char *what, enum hoop_op op, enum hoop_type type)
+static enum hoop_status check_count(const char *what, const struct hoop_comm_call *call, size_t blocks)
 {
-    if ((unsigned)op >= HOOP_OPS)
-        return hoop_fail(HOOP_ERR_ARG, "%s: operator %d is no enum hoop_op", what, (int)op);
+    size_t bytes;
+
+    if (__builtin_mul_overflow(call->count, hoop_call_element(call) * blocks, &bytes))
+        return hoop_fail(HOOP_ERR_ARG,
+                         "%s: %zu elements of %zu bytes for %zu ranks are more than an address space holds", what,
+                         call->count, hoop_call_element(call), blocks);
+    return HOOP_OK;
+}
+
+static enum hoop_status check_op(const char *what, struct hoop_comm_call *call)
+{
+    const enum hoop_op op = call->op;
+    const enum hoop_type type = call->type;
+
     if (hoop_op_accepts(op, type))
         return HOOP_OK;
+    if (op >= HOOP_OPS_CREATED && op < HOOP_OPS_END)
+        return hoop_operator_check(what, call);
+    if (!hoop_op_is_builtin(op))
+        return hoop_fail(HOOP_ERR_ARG, "%s: operator %d is no enum hoop_op", what, (int)op);
     const char *taken = op == HOOP_MINLOC || op == HOOP_MAXLOC ? "pairs of a value and an index"
                         : hoop_op_accepts(HOOP_MINLOC, type)   ? "no pairs (minloc and maxloc do)"
                                                                : "integers";
@@ -52,16 +64,18 @@ static enum hoop_status check_buffers(const char *what, const void *in, size_t i
 }
 
 /* The checks that need no buffer. */
-static enum hoop_status check_call(const struct hoop_comm_call *call)
+static enum hoop_status check_call(struct hoop_comm_call *call)
 {
     const struct hoop_coll_shape *shape = hoop_coll_shape(call->coll);
     const char *what = hoop_coll_name(call->coll);
 
     enum hoop_status status = hoop_comm_usable(call->comm, what);
     if (status == HOOP_OK)
-        status = check_type(what, call->type, call->count, shape->blocks ? (size_t)call->comm->ranks : 1);
+        status = check_type(what, call->type);
     if (status == HOOP_OK && shape->sums)
-        status = check_op(what, call->op, call->type);
+        status = check_op(what, call);
+    if (status == HOOP_OK)
+        status = check_count(what, call, shape->blocks ? (size_t)call->comm->ranks : 1);
     if (status == HOOP_OK && shape->rooted)
         status = check_root(what, call->comm, call->root);
     return status;
@@ -85,7 +99,7 @@ static enum hoop_status check(struct hoop_comm_call *call)
     if (status != HOOP_OK)
         return status;
     const bool at_root = !shape->rooted || call->comm->rank == call->root;
-    const size_t block = call->count * hoop_type_size(call->type), skipped = (size_t)call->comm->rank * block;
+    const size_t block = call->count * hoop_call_element(call), skipped = (size_t)call->comm->rank * block;
     const size_t whole = shape->blocks ? block * (size_t)call->comm->ranks : block;
     if (shape->in == HOOP_ROOT_ONLY && !at_root)
         call->in = NULL;

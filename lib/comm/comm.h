@@ -6,6 +6,7 @@
  *     hoop_start          handle.c        the same with a call that was made before
  *     hoop_comm_submit    call.c          runs it now, or gives it to a stream; keeps the order of calls
  *     hoop_comm_run       call.c          publishes the call, chooses (select.c), runs flat or a plan, records the outcome
+ *     hoop_comm_run_plan  planned.c       binds the plan, connects its links, drives the executor
  *
  * A communicator belongs to one rank. Its calls run one at a time, in the order in which they were made, whichever
  * threads and streams they come from.
@@ -17,6 +18,7 @@
 
 #include "base/settings.h"
 #include "base/status.h"
+#include "dtype/dtype.h"
 #include "exec/flat.h"
 #include "exec/host.h"
 #include "exec/wait.h"
@@ -41,6 +43,8 @@ struct hoop_comm_call {
     int root;            /* -1: none */
     bool in_place;       /* as all ranks must agree; false for rooted collectives */
     size_t count;
+    size_t element;                  /* bytes of one, where a created operator says so; 0: the type's */
+    const struct hoop_user_op *user; /* filled in when the call runs; NULL: op is built in */
     const void *in;
     void *out;
     struct hoop_comm_blocks *blocks;    /* uneven.h: blocks of different sizes; NULL: equal ones */
@@ -49,6 +53,11 @@ struct hoop_comm_call {
 
 /* What else is published as a call, after the collectives; the names are in health/verdict.c. */
 enum { HOOP_SHOWN_FINALIZE = HOOP_COLLS, HOOP_SHOWN_ALL_GATHERV, HOOP_SHOWN_ALL_TO_ALLV };
+
+static inline size_t hoop_call_element(const struct hoop_comm_call *call)
+{
+    return call->element ? call->element : call->type == HOOP_TYPES ? 1 : hoop_type_size(call->type);
+}
 
 /* Memory that grows to what the largest call needed, in the heap, so that peers can read it. */
 struct hoop_scratch {
@@ -79,8 +88,9 @@ struct hoop_comm {
     struct hoop_heap *heap;
     struct hoop_watch *watch;
     struct hoop_domain *domain;
-    struct hoop_link **links; /* ranks * lanes */
-    hoop_stream *helper;      /* runs this communicator's part of a group of several; NULL until needed */
+    struct hoop_link **links;                         /* ranks * lanes */
+    struct hoop_operator *operators[HOOP_OP_NUMBERS]; /* the created ones by number; NULL: none */
+    hoop_stream *helper; /* runs this communicator's part of a group of several; NULL until needed */
 
     struct hoop_plan_cache plans;
     struct hoop_exec *exec;
@@ -120,6 +130,23 @@ struct hoop_comm_batch {
     struct hoop_comm_call call[];
 };
 
+/* ---- created operators, operators.c */
+
+/* Does the operator of the call exist here, and take its elements? Fills in call->element.
+ * Errors: HOOP_ERR_ARG (says what is wrong). */
+enum hoop_status hoop_operator_check(const char *what, struct hoop_comm_call *call);
+
+/* The operator of that value; NULL: there is none. */
+const struct hoop_operator *hoop_operator_find(const struct hoop_comm *comm, enum hoop_op op);
+
+/* The function, of one that is the user's; NULL: it is a premultiplied sum. */
+const struct hoop_user_op *hoop_operator_user(const struct hoop_operator *created);
+
+/* to = from times the scalar of a premultiplied sum; to has elements of hoop_type_wide. */
+void hoop_operator_multiply(const struct hoop_operator *created, void *to, const void *from, size_t count);
+
+void hoop_operators_free(struct hoop_comm *comm);
+
 /* Take the call into the thread's group, if there is one. Returns HOOP_AGAIN if there is none, HOOP_OK if it was noted.
  * Errors: HOOP_ERR_MEMORY. */
 enum hoop_status hoop_group_note(const struct hoop_comm_call *call, hoop_stream *stream);
@@ -150,6 +177,9 @@ enum hoop_status hoop_comm_submit(const struct hoop_comm_call *call, hoop_stream
 /* Keep a checked call for hoop_start. Errors: HOOP_ERR_ARG (handle is NULL), HOOP_ERR_MEMORY. */
 enum hoop_status hoop_handle_new(struct hoop_handle **handle, const struct hoop_comm_call *call, hoop_stream *stream);
 
+/* Does a handle of the communicator use the operator? */
+bool hoop_handle_uses(const struct hoop_comm *comm, enum hoop_op op);
+
 /* The communicator goes away: its handles will say so. */
 void hoop_handle_orphan_all(struct hoop_comm *comm);
 
@@ -171,12 +201,17 @@ int hoop_comm_node(const uint64_t *cpus, int words);
 /* Make the communicator's groups. node: of each rank.   Errors: HOOP_ERR_SETUP (HOOP_GROUPS is no such text), HOOP_ERR_MEMORY. */
 enum hoop_status hoop_comm_group(struct hoop_comm *comm, const int *node);
 
-/* The algorithm for a call of `vector` bytes. Never fails: flat serves everything. */
-struct hoop_decision hoop_comm_select(const struct hoop_comm *comm, const struct hoop_problem *problem, size_t vector);
+/* The algorithm for a call of `vector` bytes. Never fails: flat serves everything.
+ * in_order: one that combines in rank order with every operand on its side. */
+struct hoop_decision hoop_comm_select(const struct hoop_comm *comm, const struct hoop_problem *problem, size_t vector,
+                                      bool in_order);
 
 /* Note how long a plan took. */
 void hoop_comm_time(struct hoop_comm *comm, enum hoop_coll coll, size_t vector, const struct hoop_algo *algo,
                     uint64_t ns);
+
+/* Run the call by the algorithm's plan; HOOP_AVG adds. Blocking: until done.   Errors: the call's; those of links are told to all. */
+enum hoop_status hoop_comm_run_plan(const struct hoop_comm_call *call, const struct hoop_algo *algo, uint64_t tag);
 
 /* Make the scratch at least `bytes` large. Errors: HOOP_ERR_MEMORY. */
 enum hoop_status hoop_scratch_grow(struct hoop_comm *comm, struct hoop_scratch *scratch, size_t bytes);

@@ -39,6 +39,14 @@ void hoop_handle_orphan_all(struct hoop_comm *comm)
     comm->handles = NULL;
 }
 
+bool hoop_handle_uses(const struct hoop_comm *comm, enum hoop_op op)
+{
+    for (const struct hoop_handle *handle = comm->handles; handle; handle = handle->next)
+        if (handle->call.op == op)
+            return true;
+    return false;
+}
+
 enum hoop_status hoop_start(struct hoop_handle *handle)
 {
     if (handle == NULL)

@@ -380,6 +380,7 @@ void hoop_comm_free(struct hoop_comm *comm)
     hoop_handle_orphan_all(comm);
     hoop_comm_drop_links(comm);
     hoop_free(comm->links);
+    hoop_operators_free(comm);
     if (comm->domain)
         comm->domain->transport->close(comm->domain);
     hoop_watch_stop(comm->watch);

@@ -11,9 +11,11 @@
 #include "comm/tune.h"
 #include "plan/explain.h"
 
-struct hoop_decision hoop_comm_select(const struct hoop_comm *comm, const struct hoop_problem *problem, size_t vector)
+struct hoop_decision hoop_comm_select(const struct hoop_comm *comm, const struct hoop_problem *problem, size_t vector,
+                                      bool in_order)
 {
-    return hoop_choose(&comm->choice, problem, vector);
+    return in_order ? hoop_choose_in_order(&comm->choice, problem, vector)
+                    : hoop_choose(&comm->choice, problem, vector);
 }
 
 /* The entry of a size, which another size may hold. */
@@ -59,7 +61,7 @@ enum hoop_status hoop_explain(const struct hoop_comm *comm, const char *collecti
                                         "reduce, broadcast, …");
     const struct hoop_problem problem = {.coll = (enum hoop_coll)coll, .ranks = comm->ranks, .channels = 1};
     struct hoop_experience experience = {.kinds = 0};
-    const struct hoop_algo *algo = hoop_comm_select(comm, &problem, coll == HOOP_BARRIER ? 0 : bytes).algo;
+    const struct hoop_algo *algo = hoop_comm_select(comm, &problem, coll == HOOP_BARRIER ? 0 : bytes, false).algo;
 
     experience.plans = measured(comm, problem.coll, bytes, algo);
     experience.direct = measured(comm, problem.coll, bytes, NULL);

@@ -49,7 +49,11 @@ const char *hoop_type_name(enum hoop_type type)
 
 const char *hoop_op_name(enum hoop_op op)
 {
-    return (unsigned)op < HOOP_OPS ? ops[op].name : "?";
+    static const char *const kinds[] = {"?", [HOOP_OP_PREMUL] = "premul", "user", "user_in_order"};
+
+    if ((unsigned)op < HOOP_OPS)
+        return ops[op].name;
+    return (unsigned)op < HOOP_OPS_END ? kinds[op / HOOP_OP_NUMBERS] : "?";
 }
 
 int hoop_op_accepts(enum hoop_op op, enum hoop_type type)
@@ -142,6 +146,16 @@ void hoop_kernel_reduce_many(void *to, const void *const *inputs, int n, size_t 
 {
     if (count > 0)
         kernels()->type[type].op[op].reduce_many(to, inputs, n, count, 1);
+}
+
+void hoop_user_reduce_many(const struct hoop_user_op *op, void *to, const void *const *inputs, int n, size_t count,
+                           enum hoop_type type)
+{
+    if (count == 0)
+        return;
+    op->function(to, inputs[0], inputs[1], count, type, op->context);
+    for (int i = 2; i < n; i++)
+        op->function(to, to, inputs[i], count, type, op->context);
 }
 
 void hoop_kernel_average_many(void *to, const void *const *inputs, int n, size_t count, enum hoop_type type, int ranks)

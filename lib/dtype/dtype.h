@@ -24,6 +24,23 @@
 
 #include "hoop.h"
 
+/* Is it one of ops.def? The kernels below combine with these only. */
+static inline bool hoop_op_is_builtin(enum hoop_op op)
+{
+    return (unsigned)op < HOOP_OPS;
+}
+
+/* Kinds of created operators, in the upper bits of their values; the number is below them. */
+enum { HOOP_OP_PREMUL = 1, HOOP_OP_USER, HOOP_OP_IN_ORDER, HOOP_OP_KINDS, HOOP_OP_NUMBERS = 64 };
+
+/* An operator that is the user's function. */
+struct hoop_user_op {
+    hoop_op_function function;
+    void *context;
+    size_t element; /* bytes of one; 0: the call's type tells */
+    bool commutes;
+};
+
 /* The type in which sums of `type` are carried: HOOP_F32 for small types, for others the type itself. */
 enum hoop_type hoop_type_wide(enum hoop_type type);
 
@@ -40,6 +57,10 @@ void hoop_kernel_reduce_two(void *to, void *also, const void *left, const void *
  * give 0 or 1 also for n = 1. */
 void hoop_kernel_reduce_many(void *to, const void *const *inputs, int n, size_t count, enum hoop_type type,
                              enum hoop_op op);
+
+/* The same with the user's function, n >= 2; to must not overlap the inputs. */
+void hoop_user_reduce_many(const struct hoop_user_op *op, void *to, const void *const *inputs, int n, size_t count,
+                           enum hoop_type type);
 
 /* to = (x0 + x1 + …) / ranks: HOOP_AVG whole, so that small types are rounded once, after the division.
  * Other types: the same bits as hoop_kernel_reduce_many, then hoop_kernel_divide. ranks >= 1, not necessarily n. */

@@ -39,6 +39,8 @@ bool hoop_direct_offer(const struct hoop_board *board, const struct hoop_flat_ca
     *offer = nothing;
     if (call->coll == HOOP_ALL_TO_ALL && call->in_place) /* blocks would change places under the readers' eyes */
         return false;
+    if (call->user) /* its elements may not end where blocks do */
+        return false;
     if ((needs_in(call, board->rank) && !hoop_board_owns(board, call->in, held(call, shape->in), &in)) ||
         (needs_out(call, board->rank) && !hoop_board_owns(board, call->out, held(call, shape->out), &out)))
         return false;

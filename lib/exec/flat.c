@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "dtype/dtype.h"
 #include "exec/direct.h"
 #include "health/verdict.h"
 
@@ -133,7 +132,10 @@ static void combine(struct hoop_flat *flat, const struct hoop_flat_call *call)
 {
     const int ranks = flat->board->shape.ranks;
 
-    if (call->op == HOOP_AVG)
+    if (__builtin_expect(call->user != NULL, 0))
+        hoop_user_reduce_many(call->user, call->out, flat->inputs, ranks,
+                              call->user->element ? call->count / call->user->element : call->count, call->type);
+    else if (call->op == HOOP_AVG)
         hoop_kernel_average_many(call->out, flat->inputs, ranks, call->count, call->type, ranks);
     else
         hoop_kernel_reduce_many(call->out, flat->inputs, ranks, call->count, call->type, call->op);

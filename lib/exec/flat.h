@@ -14,6 +14,7 @@
 #ifndef HOOP_EXEC_FLAT_H
 #define HOOP_EXEC_FLAT_H
 
+#include "dtype/dtype.h"
 #include "exec/wait.h"
 #include "hoop/plan.h"
 
@@ -40,9 +41,10 @@ struct hoop_flat_call {
     enum hoop_coll coll;
     enum hoop_type type;
     enum hoop_op op;
+    const struct hoop_user_op *user; /* instead of op, which then only moves in slots; NULL: op */
     int root;
     bool in_place;
-    size_t count;     /* as the caller of the collective gave it */
+    size_t count;     /* as the caller of the collective gave it; bytes where elements have a size of their own */
     size_t vector;    /* bytes of the whole vector */
     size_t published; /* bytes that a rank with data puts into its slot */
     const void *in;

@@ -3,7 +3,6 @@
 #include "exec/host.h"
 
 #include "base/alloc.h"
-#include "dtype/dtype.h"
 
 struct lane {
     const struct hoop_lane_plan *plan;
@@ -223,6 +222,21 @@ static enum hoop_status give_back(struct hoop_link *link)
 
 /* ---- steps ---- */
 
+/* to = in op own, or, as the step says, own op in. Built-in operators give the same bits either way. */
+static void combine(const struct hoop_exec *exec, const struct hoop_step *step, void *to, const void *in,
+                    const void *own, size_t count)
+{
+    const struct hoop_exec_call *call = &exec->call;
+    const struct hoop_user_op *user = call->user;
+
+    if (__builtin_expect(user == NULL, 1))
+        hoop_kernel_reduce(to, in, own, count, call->type, call->op);
+    else if (step->flags & HOOP_STEP_BEHIND)
+        user->function(to, own, in, count, call->type, user->context);
+    else
+        user->function(to, in, own, count, call->type, user->context);
+}
+
 static bool skipped(const struct hoop_exec *exec, const struct piece *piece)
 {
     return piece->count == 0 && !exec->call.binding->empty_frames;
@@ -241,7 +255,7 @@ static enum hoop_status run_local(struct hoop_exec *exec, const struct lane *lan
     if (step->kind == HOOP_STEP_COPY)
         hoop_kernel_copy(to.data, from.data, to.bytes);
     else
-        hoop_kernel_reduce(to.data, from.data, to.data, to.count, exec->call.type, exec->call.op);
+        combine(exec, step, to.data, from.data, to.data, to.count);
     return HOOP_OK;
 }
 
@@ -286,7 +300,7 @@ static enum hoop_status run_recv_reduce(struct hoop_exec *exec, struct lane *lan
         status = take(exec, lane, link, NULL, to.bytes, &data);
     if (status != HOOP_OK)
         return status;
-    hoop_kernel_reduce(to.data, data, from.data, to.count, exec->call.type, exec->call.op);
+    combine(exec, step, to.data, data, from.data, to.count);
     return give_back(link);
 }
 
@@ -310,18 +324,18 @@ static bool can_forward(const struct hoop_exec *exec, const struct lane *lane, c
 static void compute_forward(const struct hoop_exec *exec, const struct hoop_step *step, const struct piece *to,
                             const struct piece *from, const void *data, void *frame)
 {
-    const enum hoop_type type = exec->call.type;
-    const enum hoop_op op = exec->call.op;
     const bool store = !(step->flags & HOOP_STEP_NO_STORE);
 
     if (step->kind == HOOP_STEP_RECV) {
         hoop_kernel_copy(frame, data, to->bytes);
         if (store)
             hoop_kernel_copy(to->data, data, to->bytes);
-    } else if (store) {
-        hoop_kernel_reduce_two(to->data, frame, data, from->data, to->count, type, op);
+    } else if (store && exec->call.user == NULL) {
+        hoop_kernel_reduce_two(to->data, frame, data, from->data, to->count, exec->call.type, exec->call.op);
     } else {
-        hoop_kernel_reduce(frame, data, from->data, to->count, type, op);
+        combine(exec, step, frame, data, from->data, to->count);
+        if (store)
+            hoop_kernel_copy(to->data, frame, to->bytes);
     }
 }
 

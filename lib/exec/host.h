@@ -9,6 +9,7 @@
 #ifndef HOOP_EXEC_HOST_H
 #define HOOP_EXEC_HOST_H
 
+#include "dtype/dtype.h"
 #include "hoop/plan.h"
 #include "hoop/transport.h"
 #include "plan/bind.h"
@@ -23,7 +24,8 @@ struct hoop_exec_call {
     struct hoop_link *const *links; /* of (peer, lane) at peer * lanes + lane; those the plan names are connected */
     int lanes;
     enum hoop_type type;
-    enum hoop_op op; /* HOOP_AVG adds; the caller divides */
+    enum hoop_op op;                 /* HOOP_AVG adds; the caller divides */
+    const struct hoop_user_op *user; /* instead of op; NULL: op */
     const void *in;
     void *out, *tmp;
     uint64_t tag;    /* fingerprint of the call, on every frame */

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { KIND_BITS = 4, RANK_BITS = 20, A_AT = KIND_BITS, B_AT = A_AT + RANK_BITS, SEQUENCE_AT = B_AT + RANK_BITS };
 
@@ -68,9 +69,12 @@ enum hoop_status hoop_verdict_status(struct hoop_verdict verdict)
 void hoop_call_text(const struct hoop_call *call, char *text, size_t size)
 {
     const char *coll = call->coll < sizeof coll_names / sizeof *coll_names ? coll_names[call->coll] : "unknown call";
-    char root[24] = "";
-    const bool reduces = call->op < HOOP_OPS;
+    char root[24] = "", op[40] = "";
 
+    if (call->op != HOOP_OPS)
+        snprintf(op, sizeof op, ", %s", hoop_op_name((enum hoop_op)call->op));
+    if (call->op >= HOOP_OPS_CREATED) /* with its number, which may be what differs */
+        snprintf(op + strlen(op), sizeof op - strlen(op), " %d", call->op % 64);
     if (call->coll == ALL_GATHERV_AT) /* the counts are too many to show: equal ones have equal hashes */
         snprintf(root, sizeof root, ", counts #%08x", (unsigned)call->root);
     else if (call->root >= 0 && call->coll < FINALIZE_AT)
@@ -80,9 +84,8 @@ void hoop_call_text(const struct hoop_call *call, char *text, size_t size)
     else if (call->coll == ALL_TO_ALLV_AT) /* each rank has counts of its own */
         snprintf(text, size, "%s of %s", coll, hoop_type_name((enum hoop_type)call->type));
     else
-        snprintf(text, size, "%s of %" PRIu64 " %s%s%s%s%s", coll, call->count,
-                 hoop_type_name((enum hoop_type)call->type), reduces ? ", " : "",
-                 reduces ? hoop_op_name((enum hoop_op)call->op) : "", root, call->in_place ? ", in place" : "");
+        snprintf(text, size, "%s of %" PRIu64 " %s%s%s%s", coll, call->count,
+                 hoop_type_name((enum hoop_type)call->type), op, root, call->in_place ? ", in place" : "");
 }
 
 /* The call that a rank published under this number; false if it has been overwritten or not been made. */
@@ -131,11 +134,12 @@ static void mismatch_text(const struct hoop_board *board, struct hoop_verdict ve
     }
     for (int i = 0; i < 2; i++)
         hoop_call_text(&call[i], calls[i], sizeof calls[i]);
+    const bool sizes = call[0].op >= HOOP_OPS_CREATED && strcmp(calls[0], calls[1]) == 0;
     snprintf(text, size,
              "mismatch at call %" PRIu64
-             ": rank %d called %s; rank %d called %s. All ranks must make the same calls in the same "
+             ": rank %d called %s; rank %d called %s%s. All ranks must make the same calls in the same "
              "order.",
-             sequence, verdict.a, calls[0], verdict.b, calls[1]);
+             sequence, verdict.a, calls[0], verdict.b, calls[1], sizes ? " with elements of another size" : "");
 }
 
 void hoop_verdict_text(const struct hoop_board *board, struct hoop_verdict verdict, char *text, size_t size)

@@ -9,7 +9,7 @@ static void print_record(const struct hoop_record *record, const char *const *co
     fprintf(file, "call %" PRIu64 " %s", record->sequence, coll_names[record->coll]);
     if (record->type < HOOP_TYPES)
         fprintf(file, " %" PRIu64 " %s", record->count, hoop_type_name((enum hoop_type)record->type));
-    if (record->op < HOOP_OPS)
+    if (record->op != HOOP_OPS)
         fprintf(file, " %s", hoop_op_name((enum hoop_op)record->op));
     if (record->root >= 0)
         fprintf(file, " root %d", record->root);

@@ -59,4 +59,13 @@ TESTS += tests/multi/explain
 tests_multi_explain_SOURCES = tests/multi/explain.c tests/harness.c
 tests_multi_explain_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_explain_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += tests/multi/operators tests/multi/operator_rules
+TESTS += tests/multi/operators tests/multi/operator_rules
+tests_multi_operators_SOURCES = tests/multi/operators.c tests/harness.c
+tests_multi_operators_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_multi_operators_LDADD = $(TEST_LIBS)
+tests_multi_operator_rules_SOURCES = tests/multi/operator_rules.c tests/harness.c
+tests_multi_operator_rules_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_multi_operator_rules_LDADD = $(TEST_LIBS)
 endif

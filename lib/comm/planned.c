@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* A call by its plan: bind it, make room and links, drive it to its end, and tell everybody when a link fails. */
+#include <stdio.h>
+
+#include "comm/uneven.h"
+#include "health/verdict.h"
+
+enum hoop_status hoop_scratch_grow(struct hoop_comm *comm, struct hoop_scratch *scratch, size_t bytes)
+{
+    if (bytes <= scratch->bytes)
+        return HOOP_OK;
+    if (scratch->memory)
+        hoop_heap_give(comm->heap, scratch->memory);
+    *scratch = (struct hoop_scratch){NULL, 0};
+    enum hoop_status status = hoop_heap_take(comm->heap, bytes, &scratch->memory);
+    if (status == HOOP_OK)
+        scratch->bytes = bytes;
+    return status;
+}
+
+/* Connect what the plan names and is not connected yet. */
+static enum hoop_status connect_links(struct hoop_comm *comm, const struct hoop_plan *plan)
+{
+    if ((int)plan->lanes >= comm->lanes)
+        return hoop_fail(HOOP_ERR_INTERNAL, "plan %s has %u lanes, the communicator only %d", plan->algo->name,
+                         plan->lanes, comm->lanes - 1);
+    for (uint32_t l = 0; l < plan->lanes; l++)
+        for (uint32_t s = 0; s < plan->lane[l].steps; s++) {
+            const struct hoop_step *step = &plan->lane[l].step[s];
+            if (step->kind < HOOP_STEP_SEND || step->kind > HOOP_STEP_RECV_REDUCE)
+                continue;
+            struct hoop_link **link = &comm->links[step->peer * comm->lanes + (int)l];
+            if (*link)
+                continue;
+            enum hoop_status status = comm->domain->transport->connect(comm->domain, step->peer, (int)l, NULL, 0, link);
+            if (status != HOOP_OK)
+                return status;
+        }
+    return HOOP_OK;
+}
+
+/* A link failed: what that means for everybody. */
+static enum hoop_status blame(struct hoop_comm *comm, enum hoop_status status)
+{
+    const int peer = hoop_exec_peer(comm->exec);
+    struct hoop_verdict verdict = {HOOP_VERDICT_FAILED, comm->rank, peer, (unsigned)comm->sequence};
+
+    if (status == HOOP_ERR_MISMATCH)
+        verdict = (struct hoop_verdict){HOOP_VERDICT_MISMATCH, peer < comm->rank ? peer : comm->rank,
+                                        peer < comm->rank ? comm->rank : peer, (unsigned)comm->sequence};
+    if (status == HOOP_ERR_PEER) {
+        hoop_health_look(comm->board, comm->sequence);
+        verdict = (struct hoop_verdict){HOOP_VERDICT_LEFT, peer, comm->rank, (unsigned)comm->sequence};
+    }
+    hoop_verdict_pass(comm->board, verdict);
+    return status;
+}
+
+static enum hoop_status drive(struct hoop_comm *comm)
+{
+    enum hoop_status status;
+    bool moved;
+
+    while ((status = hoop_exec_poll(comm->exec, &moved)) == HOOP_AGAIN) {
+        if (moved) {
+            hoop_wait_moved(&comm->wait);
+            continue;
+        }
+        status = hoop_wait_step(&comm->wait);
+        if (status != HOOP_OK)
+            break;
+    }
+    hoop_wait_moved(&comm->wait);
+    return status < HOOP_OK && !hoop_verdict_stands(comm->board) ? blame(comm, status) : status;
+}
+
+/* In place is told to the root alone. */
+static bool on_root_in_place(const struct hoop_comm_call *call)
+{
+    const struct hoop_coll_shape *shape = hoop_coll_shape(call->coll);
+    const uintptr_t in = (uintptr_t)call->in, out = (uintptr_t)call->out;
+    const size_t block = (size_t)call->root * call->count * hoop_call_element(call);
+
+    if (call->root != call->comm->rank)
+        return false;
+    return in + (shape->out == HOOP_OWN_BLOCK ? block : 0) == out + (shape->in == HOOP_OWN_BLOCK ? block : 0);
+}
+
+enum hoop_status hoop_comm_run_plan(const struct hoop_comm_call *call, const struct hoop_algo *algo, uint64_t tag)
+{
+    struct hoop_comm *comm = call->comm;
+    const bool rooted = call->root >= 0;
+    const struct hoop_problem problem = {.coll = call->coll,
+                                         .ranks = comm->ranks,
+                                         .rank = comm->rank,
+                                         .root = rooted ? call->root : 0,
+                                         .in_place = rooted ? on_root_in_place(call) : call->in_place,
+                                         .channels = comm->channels,
+                                         .groups = algo->composed ? comm->groups : NULL,
+                                         .inter = comm->chosen.inter,
+                                         .intra = comm->chosen.intra};
+    const struct hoop_comm_blocks *blocks = call->blocks;
+    const size_t element = hoop_call_element(call), frame = comm->choice.frame;
+    const struct hoop_plan *plan = NULL;
+    struct hoop_binding binding;
+    char name[HOOP_ALGO_TEXT];
+    size_t offset;
+    /* edges of registered memory say nothing */
+    const void *middle = (const void *)((uintptr_t)call->out + call->count * hoop_call_element(call) / 2);
+
+    enum hoop_status status = hoop_plan_cache_get(&comm->plans, algo, &problem, &plan);
+    if (status == HOOP_OK)
+        status = blocks ? hoop_bind_blocks(&binding, plan, blocks->in, blocks->out, blocks->largest, element, frame, 1)
+                        : hoop_bind(&binding, plan, call->count, element, frame, 1);
+    if (status == HOOP_OK)
+        status = hoop_scratch_grow(comm, &comm->tmp, binding.tmp_bytes);
+    if (status == HOOP_OK)
+        status = connect_links(comm, plan);
+    if (status != HOOP_OK)
+        return status;
+    const struct hoop_exec_call run = {.plan = plan,
+                                       .binding = &binding,
+                                       .domain = comm->domain,
+                                       .links = comm->links,
+                                       .lanes = comm->lanes,
+                                       .type = call->type == HOOP_TYPES ? HOOP_U8 : call->type,
+                                       .op = hoop_op_is_builtin(call->op) ? call->op : HOOP_SUM,
+                                       .user = call->user,
+                                       .in = call->in,
+                                       .out = call->out,
+                                       .tmp = comm->tmp.memory,
+                                       .tag = tag,
+                                       .out_shared = hoop_board_owns(comm->board, middle, 1, &offset)};
+    hoop_algo_text(name, algo, problem.inter, problem.intra);
+    snprintf(comm->stats.last_plan, sizeof comm->stats.last_plan, "%.40s/shm/%dch/%zusl", name, comm->channels,
+             binding.slices);
+    status = hoop_exec_start(comm->exec, &run);
+    return status == HOOP_OK ? drive(comm) : status;
+}
