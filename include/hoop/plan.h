@@ -326,6 +326,7 @@ struct hoop_check {
     bool borrow;    /* sends that are not staged lend their source: a step that overwrites it waits for the receiver,
                           also a step of another lane */
     bool skip_cost; /* do not compare with the algorithm's formulas */
+    bool again;     /* the same plans have passed in another mode: steps are not looked at by themselves once more */
     /* results */
     uint64_t steps; /* steps executed */
     uint64_t messages;

@@ -228,7 +228,7 @@ static void check_bundles(struct proof *proof)
 
 void proof_check_shape(struct proof *proof)
 {
-    if (!check_heads(proof))
+    if (!check_heads(proof) || proof->check->again)
         return;
     for (uint32_t rank = 0; rank < proof->ranks; rank++)
         for (uint32_t lane = 0; lane < proof->plan[rank]->lanes; lane++)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* hoop-plan check: one problem, or the whole round. */
 #include <hoop.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -27,9 +29,13 @@ enum { MODES = sizeof modes / sizeof modes[0] };
 struct tally {
     uint64_t problems, plans, runs, steps, messages, faults;
     bool rank_order; /* of all that were proved */
-    struct timespec begin, shown;
-    bool terminal;
+    struct timespec begin;
 };
+
+/* What all threads share: the right to write, and when the progress was shown last. */
+static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
+static struct timespec shown;
+static uint64_t faults_shown;
 
 static double seconds_since(const struct timespec *then)
 {
@@ -41,23 +47,30 @@ static double seconds_since(const struct timespec *then)
 
 static void begin_tally(struct tally *tally)
 {
-    *tally = (struct tally){.rank_order = true, .terminal = isatty(STDERR_FILENO) == 1};
+    *tally = (struct tally){.rank_order = true};
     clock_gettime(CLOCK_MONOTONIC, &tally->begin);
-    tally->shown = tally->begin;
 }
 
-static void show_progress(struct tally *tally, const struct hoop_algo *algo, const struct hoop_problem *problem)
+static bool on_terminal(void)
 {
-    if (!tally->terminal || seconds_since(&tally->shown) < 0.1)
+    return isatty(STDERR_FILENO) == 1;
+}
+
+static void show_progress(const struct tally *tally, const struct hoop_algo *algo, const struct hoop_problem *problem)
+{
+    if (!on_terminal() || pthread_mutex_trylock(&writing) != 0)
         return;
-    clock_gettime(CLOCK_MONOTONIC, &tally->shown);
-    fprintf(stderr, "\r%-8s %-14s %3d ranks  %6.1f million steps\033[K", algo->name, hoop_coll_name(problem->coll),
-            problem->ranks, (double)tally->steps / 1e6);
+    if (seconds_since(&shown) >= 0.1) {
+        clock_gettime(CLOCK_MONOTONIC, &shown);
+        fprintf(stderr, "\r%-8s %-14s %3d ranks  %6.1f million steps\033[K", algo->name, hoop_coll_name(problem->coll),
+                problem->ranks, (double)tally->steps / 1e6);
+    }
+    pthread_mutex_unlock(&writing);
 }
 
-static void clear_progress(const struct tally *tally)
+static void clear_progress(void)
 {
-    if (tally->terminal)
+    if (on_terminal())
         fprintf(stderr, "\r\033[K");
 }
 
@@ -66,11 +79,15 @@ static void report(struct tally *tally, const struct hoop_algo *algo, const stru
 {
     char name[HOOP_ALGO_TEXT];
 
-    if (tally->faults++ == FAULTS_SHOWN)
-        fprintf(stderr, "hoop-plan: more faults are counted, but not shown\n");
-    if (tally->faults > FAULTS_SHOWN)
+    tally->faults++;
+    pthread_mutex_lock(&writing);
+    if (faults_shown++ >= FAULTS_SHOWN) {
+        if (faults_shown == FAULTS_SHOWN + 1)
+            fprintf(stderr, "hoop-plan: more faults are counted, but not shown\n");
+        pthread_mutex_unlock(&writing);
         return;
-    clear_progress(tally);
+    }
+    clear_progress();
     hoop_algo_text(name, algo, problem->inter, problem->intra);
     fprintf(stderr, "WRONG %s %s -n %d --root %d --channels %d%s", name, hoop_coll_name(problem->coll), problem->ranks,
             problem->root, problem->channels, problem->in_place ? " --in-place" : "");
@@ -80,14 +97,15 @@ static void report(struct tally *tally, const struct hoop_algo *algo, const stru
             fprintf(stderr, "%s%d", g > 0 ? "," : "", problem->groups->first[g + 1] - problem->groups->first[g]);
     }
     fprintf(stderr, ", %d slices, %s:\n      %s\n", check->slices, mode->text, check->fault);
+    pthread_mutex_unlock(&writing);
 }
 
 /* Run the plans in one mode with 1 to 3 slices. */
 static bool prove_mode(struct tally *tally, const struct hoop_algo *algo, const struct hoop_problem *problem,
-                       const struct mode *mode, struct hoop_plan *const *plan, struct hoop_cost *cost)
+                       const struct mode *mode, struct hoop_plan *const *plan, bool *again, struct hoop_cost *cost)
 {
     for (int slices = 1; slices <= mode->slices; slices++) {
-        struct hoop_check check = {.slices = slices, .credit = mode->credit, .borrow = mode->borrow};
+        struct hoop_check check = {.slices = slices, .credit = mode->credit, .borrow = mode->borrow, .again = *again};
         const enum hoop_status status = hoop_plan_check(plan, &check);
 
         tally->runs++;
@@ -97,6 +115,7 @@ static bool prove_mode(struct tally *tally, const struct hoop_algo *algo, const 
             fprintf(stderr, "hoop-plan: %s\n", hoop_last_error(NULL));
             return false;
         }
+        *again = status == HOOP_OK;
         if (status != HOOP_OK)
             report(tally, algo, problem, mode, &check);
         else
@@ -111,16 +130,17 @@ static bool prove(struct tally *tally, const struct hoop_algo *algo, struct hoop
                   struct hoop_cost *cost)
 {
     struct hoop_plan **plan = calloc((size_t)problem.ranks, sizeof(struct hoop_plan *));
-    bool good = plan != NULL, built = false;
+    bool good = plan != NULL, built = false, again = false;
 
     for (int i = 0; i < MODES && good; i++) {
         if (i == 0 || modes[i].fuse != modes[i - 1].fuse) {
             if (built)
                 free_plans(plan, problem.ranks);
             built = good = build_plans(plan, algo, problem, modes[i].fuse);
+            again = false;
             tally->plans += good ? (uint64_t)problem.ranks : 0;
         }
-        good = good && prove_mode(tally, algo, &problem, &modes[i], plan, cost);
+        good = good && prove_mode(tally, algo, &problem, &modes[i], plan, &again, cost);
     }
     if (built)
         free_plans(plan, problem.ranks);
@@ -186,7 +206,7 @@ int check_one(const struct plan_options *options)
             good = prove(&tally, options->algo, problem, &cost);
         }
     }
-    clear_progress(&tally);
+    clear_progress();
     if (!good)
         return 1;
     printf("%s %s of %d ranks: a rank sends at most %g messages, %g vectors, and adds %g; chain of %g messages; %s\n",
@@ -260,13 +280,12 @@ static bool prove_groups(struct tally *tally, const struct hoop_algo *algo, stru
     return good;
 }
 
-static bool prove_pair(struct tally *tally, const struct hoop_algo *algo, enum hoop_coll coll, int most)
+/* One algorithm and collective. *least: the fewest ranks for which there was a problem; 0: there was none. */
+static bool prove_pair(struct tally *tally, const struct hoop_algo *algo, enum hoop_coll coll, int most, int *least)
 {
-    const struct tally before = *tally;
     unsigned turn = 0;
-    int least = 0;
 
-    tally->rank_order = true;
+    *least = 0;
     for (int ranks = 1; ranks <= most; ranks++) {
         const struct hoop_problem problem = {.coll = coll, .ranks = ranks, .channels = 1};
         bool any;
@@ -274,17 +293,89 @@ static bool prove_pair(struct tally *tally, const struct hoop_algo *algo, enum h
         if (!(algo->composed ? prove_groups(tally, algo, problem, &turn, &any)
                              : prove_ways(tally, algo, problem, &any)))
             return false;
-        if (least == 0 && any)
-            least = ranks;
+        if (*least == 0 && any)
+            *least = ranks;
     }
-    clear_progress(tally);
-    if (least > 0)
-        printf("%-8s %-14s %d-%d ranks  %8llu plans  %10llu steps  %s%s\n", algo->name, hoop_coll_name(coll), least,
-               most, (unsigned long long)(tally->plans - before.plans),
-               (unsigned long long)(tally->steps - before.steps), order_text(tally, coll),
-               tally->faults > before.faults ? "  WRONG" : "");
-    fflush(stdout);
     return true;
+}
+
+/* The pairs, for threads that each take the next one; told in the order of the list. */
+struct job {
+    const struct hoop_algo *algo;
+    enum hoop_coll coll;
+    struct tally tally;
+    int least;
+    bool good, done;
+};
+
+struct round {
+    struct job *job;
+    int jobs, most;
+    _Atomic int next;
+    pthread_cond_t finished; /* with `writing`: a job is done */
+};
+
+static void *work(void *argument)
+{
+    struct round *round = argument;
+    int i;
+
+    while ((i = atomic_fetch_add(&round->next, 1)) < round->jobs) {
+        struct job *job = &round->job[i];
+        begin_tally(&job->tally);
+        const bool good = prove_pair(&job->tally, job->algo, job->coll, round->most, &job->least);
+        pthread_mutex_lock(&writing);
+        job->good = good;
+        job->done = true;
+        pthread_cond_signal(&round->finished);
+        pthread_mutex_unlock(&writing);
+    }
+    return NULL;
+}
+
+/* Tell of a job and add its tally to the whole. */
+static void tell_job(const struct job *job, int most, struct tally *whole)
+{
+    const struct tally *tally = &job->tally;
+
+    clear_progress();
+    if (job->least > 0)
+        printf("%-8s %-14s %d-%d ranks  %8llu plans  %10llu steps  %s%s\n", job->algo->name, hoop_coll_name(job->coll),
+               job->least, most, (unsigned long long)tally->plans, (unsigned long long)tally->steps,
+               order_text(tally, job->coll), tally->faults > 0 ? "  WRONG" : "");
+    fflush(stdout);
+    whole->problems += tally->problems;
+    whole->plans += tally->plans;
+    whole->runs += tally->runs;
+    whole->steps += tally->steps;
+    whole->messages += tally->messages;
+    whole->faults += tally->faults;
+}
+
+/* A thread for each core but this one, which only waits and tells. */
+static bool prove_jobs(struct round *round, struct tally *whole)
+{
+    enum { THREADS_MOST = 16 };
+    pthread_t thread[THREADS_MOST];
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    int threads = 0;
+    bool good = true;
+
+    while (threads < THREADS_MOST && threads < cores && pthread_create(&thread[threads], NULL, work, round) == 0)
+        threads++;
+    if (threads == 0)
+        work(round);
+    pthread_mutex_lock(&writing);
+    for (int i = 0; i < round->jobs; i++) {
+        while (!round->job[i].done)
+            pthread_cond_wait(&round->finished, &writing);
+        tell_job(&round->job[i], round->most, whole);
+        good = good && round->job[i].good;
+    }
+    pthread_mutex_unlock(&writing);
+    while (threads > 0)
+        pthread_join(thread[--threads], NULL);
+    return good;
 }
 
 /* Is there an algorithm for every collective and number of ranks? */
@@ -311,17 +402,26 @@ static bool prove_total(struct tally *tally, int most)
 int check_all(const struct plan_options *options)
 {
     struct tally tally;
+    struct round round = {.most = options->most, .finished = PTHREAD_COND_INITIALIZER};
+    int algos = 0;
 
     begin_tally(&tally);
-    for (int i = 0; hoop_algo_get(i) != NULL; i++)
-        for (int coll = 0; coll < HOOP_COLLS; coll++) {
-            if (options->algo != NULL && options->algo != hoop_algo_get(i))
-                continue;
-            if (options->coll >= 0 && options->coll != coll)
-                continue;
-            if (!prove_pair(&tally, hoop_algo_get(i), (enum hoop_coll)coll, options->most))
-                return 1;
-        }
+    while (hoop_algo_get(algos) != NULL)
+        algos++;
+    round.job = calloc((size_t)(algos * HOOP_COLLS), sizeof *round.job);
+    if (round.job == NULL) {
+        fprintf(stderr, "hoop-plan: no memory\n");
+        return 1;
+    }
+    for (int i = 0; i < algos; i++)
+        for (int coll = 0; coll < HOOP_COLLS; coll++)
+            if ((options->algo == NULL || options->algo == hoop_algo_get(i)) &&
+                (options->coll < 0 || options->coll == coll))
+                round.job[round.jobs++] = (struct job){.algo = hoop_algo_get(i), .coll = (enum hoop_coll)coll};
+    const bool good = prove_jobs(&round, &tally);
+    free(round.job);
+    if (!good)
+        return 1;
     if (prove_total(&tally, options->most))
         printf("every collective of 1 to %d ranks has an algorithm\n", options->most);
     print_total(&tally);

@@ -3,7 +3,7 @@ bin_PROGRAMS += tools/plan/hoop-plan
 tools_plan_hoop_plan_SOURCES = tools/plan/main.c tools/plan/plan_tool.h tools/plan/show.c tools/plan/check.c \
 	tools/plan/draw.c tools/plan/explain.c tools/plan/simulate.c tools/plan/plot.c tools/plan/topo.c
 tools_plan_hoop_plan_CPPFLAGS = $(TOOL_CPPFLAGS)
-tools_plan_hoop_plan_LDADD = $(TOOL_LIBS) -lm
+tools_plan_hoop_plan_LDADD = $(TOOL_LIBS) -lm -lpthread
 
 man1_MANS += tools/plan/hoop-plan.1
 completion_DATA += tools/plan/hoop-plan.bash
