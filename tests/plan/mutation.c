@@ -190,17 +190,21 @@ START_TEST(mutants)
     const struct hoop_algo *algo = hoop_algo_get(_i / HOOP_COLLS);
     struct hoop_problem problem = {.coll = (enum hoop_coll)(_i % HOOP_COLLS), .channels = 1};
 
+    struct hoop_groups *groups;
+
     memset(counts, 0, sizeof counts);
     for (problem.ranks = 2; problem.ranks <= 6; problem.ranks++)
         for (int in_place = 0; in_place <= (problem.coll != HOOP_BARRIER); in_place++) {
             problem.in_place = in_place != 0;
             problem.channels = problem.ranks == 3 ? 2 : 1;
             problem.root = plans_rooted(problem.coll) ? 1 : 0;
-            if (!algo->applicable(&problem))
-                continue;
-            mutate(algo, problem, true);
-            if (problem.ranks < 5)
+            ck_assert_int_eq(hoop_groups_cut(&groups, problem.ranks, problem.ranks % 2 ? "2,1" : "2"), HOOP_OK);
+            problem.groups = algo->composed ? groups : NULL;
+            if (algo->applicable(&problem))
+                mutate(algo, problem, true);
+            if (algo->applicable(&problem) && problem.ranks < 5)
                 mutate(algo, problem, false);
+            hoop_groups_free(groups);
         }
     for (int change = 0; change < CHANGES && counts[KIND].tried > 0; change++) {
         printf("%-8s %-14s %-15s %6lu changes, %5lu harmless\n", algo->name, hoop_coll_name(problem.coll),
