@@ -83,6 +83,9 @@ says out '^constants  built in: hop [0-9]+'
 says out '^  hier  *left out: needs groups of ranks, HOOP_GROUPS$'
 run 0 explain all_reduce -s 1M -n 8 --groups 4
 says out '^[* ] hier\([a-z]+,[a-z]+\)  *[0-9]+\.[0-9]{3} '
+run 0 explain all_reduce -s 1M --topo 'hosts:8 ranks:8'
+says out '^simulated  on hosts:8@'
+says out '^\* hier\([a-z]+,[a-z]+\)  *[0-9.]+$'
 HOOP_GROUPS=2 HOOP_ALGO='hier(ring,twoshot)' run 0 explain all_reduce -s 1M -n 8
 says out '^choice     hier\(ring,twoshot\): HOOP_ALGO=hier'
 run 0 explain all_gather -s 1M -n 8

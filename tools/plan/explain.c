@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* hoop-plan explain: the choice that a communicator on this machine would make, and why. */
+/* hoop-plan explain: the choice that a communicator on this machine would make, and why; with --topo also what the simulator
+ * says of the candidates on that network. */
 #include <hoop.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,5 +33,7 @@ int explain_choice(const struct plan_options *options)
     else
         fputs(text, stdout);
     free(text);
-    return status == HOOP_OK && fflush(stdout) == 0 ? 0 : 1;
+    if (status != HOOP_OK || fflush(stdout) != 0)
+        return 1;
+    return options->topo.levels > 0 && !options->json && options->ranks > 1 ? simulate_levels(options, &choice) : 0;
 }

@@ -70,4 +70,7 @@ int draw_plans(const struct plan_options *options);
 int explain_choice(const struct plan_options *options);
 int simulate_plans(const struct plan_options *options);
 
+/* explain --topo: all candidates simulated by the constants of the choice, the fastest marked; returns the exit code. */
+int simulate_levels(const struct plan_options *options, const struct hoop_choice *choice);
+
 #endif

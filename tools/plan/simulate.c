@@ -213,6 +213,37 @@ static int simulate_table(const struct plan_options *options)
     return fflush(stdout) == 0 ? 0 : 1;
 }
 
+int simulate_levels(const struct plan_options *options, const struct hoop_choice *choice)
+{
+    const struct hoop_network network = network_of(options, options->ranks);
+    const struct hoop_problem problem = problem_of(options, options->ranks);
+    struct column column[TABLE_COLUMNS];
+    struct plan_options all = *options;
+    double time[TABLE_COLUMNS];
+    char levels[256];
+    int best = -1;
+
+    all.algo = all.inter = all.intra = NULL;
+    all.network.frame = choice->frame;
+    all.network.post = choice->model.post;
+    all.network.copy = choice->model.copy;
+    all.network.reduce = choice->model.reduce;
+    const int columns = list_columns(&all, &problem, column);
+    for (int i = 0; i < columns; i++) {
+        time[i] = simulate_cell(&all, &column[i], options->ranks, options->bytes);
+        if (time[i] >= 0 && (best < 0 || time[i] < time[best]))
+            best = i;
+    }
+    network_text(&network, levels, sizeof levels);
+    printf("simulated  on %s (GB/s, ns), us; -: too large\n", levels);
+    for (int i = 0; i < columns; i++)
+        if (time[i] < 0)
+            printf("  %-20s %12s\n", column[i].name, "-");
+        else
+            printf("%c %-20s %12.3f\n", i == best ? '*' : ' ', column[i].name, time[i]);
+    return fflush(stdout) == 0 ? 0 : 1;
+}
+
 int simulate_plans(const struct plan_options *options)
 {
     return options->table ? simulate_table(options) : simulate_one(options);
