@@ -240,7 +240,8 @@ struct hoop_sub {
     int in_shift, out_shift, tmp; /* added to the chunk's number where that is TMP; and for the inner plan's TMP */
 };
 
-/* Write the inner plan behind what was written so far, from lane 0 on; all of it begins when that is done.
+/* Write the inner plan behind what was written so far; all of it begins when that is done. It gets lanes of its own while the
+ * plan has no more than four with them, so that slices overlap: one is here while the next is before; else it begins with lane 0.
  * Where the inner plan is proved for one slot a link, the parts keep to that: sends and the receives that follow them go part
  * by part. */
 HOOP_API void hoop_compose(struct hoop_builder *builder, const struct hoop_sub *sub);

@@ -17,6 +17,8 @@
 #include "base/status.h"
 #include "plan/build.h"
 
+enum { LANES_APART = 4 }; /* a communicator has so many for each channel */
+
 struct composer {
     struct hoop_builder *outer;
     const struct hoop_sub *sub;
@@ -24,6 +26,7 @@ struct composer {
     uint32_t *content;               /* by TMP chunk of the inner plan: the chunk whose data it holds */
     uint32_t *seen;                  /* by rank, sends then receives: the stretch that has a message with it */
     uint32_t stretch;                /* number of the latest one */
+    uint32_t lane;                   /* of the outer plan that the inner one's lane 0 is */
     uint32_t *place[HOOP_MAX_LANES]; /* by inner step: the outer lane's number of its last part */
     uint32_t first[HOOP_MAX_LANES];  /* steps of the outer lane before */
 };
@@ -125,7 +128,7 @@ static uint32_t find_end(struct composer *it, const struct hoop_lane *lane, uint
 static void place_lane(struct composer *it, uint32_t number)
 {
     const struct hoop_lane *from = &it->inner.lane[number];
-    struct hoop_lane *to = &it->outer->lane[number];
+    struct hoop_lane *to = &it->outer->lane[it->lane + number];
 
     for (uint32_t i = 0; i < from->steps;) {
         if (from->step[i].kind == HOOP_STEP_AFTER) {
@@ -147,11 +150,13 @@ static void place_lane(struct composer *it, uint32_t number)
 /* AFTER steps name inner steps until all lanes are placed. */
 static void place_waits(const struct composer *it, uint32_t number)
 {
-    struct hoop_lane *lane = &it->outer->lane[number];
+    struct hoop_lane *lane = &it->outer->lane[it->lane + number];
 
     for (uint32_t i = it->first[number]; i < lane->steps; i++)
-        if (lane->step[i].kind == HOOP_STEP_AFTER)
+        if (lane->step[i].kind == HOOP_STEP_AFTER) {
             lane->step[i].to = it->place[lane->step[i].peer][lane->step[i].to];
+            lane->step[i].peer += (int32_t)it->lane;
+        }
 }
 
 /* The lanes of the inner plan begin when all that was written before is done. */
@@ -164,10 +169,10 @@ static void wait_for_all(struct composer *it)
     for (uint32_t i = 0; i < before; i++)
         steps[i] = outer->lane[i].steps;
     for (uint32_t l = 0; l < it->inner.lanes; l++) {
-        struct hoop_lane *lane = hoop_lane_get(outer, (int)l);
+        struct hoop_lane *lane = hoop_lane_get(outer, (int)(it->lane + l));
 
         for (uint32_t other = 0; other < before && outer->status == HOOP_OK; other++)
-            if (other != l && steps[other] > 0)
+            if (other != it->lane + l && steps[other] > 0)
                 hoop_build_append(
                     lane, (struct hoop_step){.kind = HOOP_STEP_AFTER, .peer = (int32_t)other, .to = steps[other] - 1});
         it->first[l] = lane->steps;
@@ -219,11 +224,13 @@ void hoop_compose(struct hoop_builder *builder, const struct hoop_sub *sub)
     if (builder->status != HOOP_OK)
         return;
     builder->status = hoop_build_write(&it.inner, &seen, builder->most_lanes);
+    if (sub->coll != HOOP_BARRIER && builder->lanes + it.inner.lanes <= LANES_APART) /* it has no slices to overlap */
+        it.lane = builder->lanes;
     if (builder->status == HOOP_OK && !absent)
         place_all(&it);
     for (uint32_t l = 0; l < it.inner.lanes; l++) {
         if (builder->status == HOOP_OK) /* all ranks have the same lanes */
-            hoop_lane_get(builder, (int)l);
+            hoop_lane_get(builder, (int)(it.lane + l));
         hoop_free(it.place[l]);
         hoop_free(it.inner.lane[l].step);
     }
