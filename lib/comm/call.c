@@ -67,8 +67,7 @@ static uint64_t publish(const struct hoop_comm_call *call, uint64_t sequence)
     const size_t count = shown_count(call);
     const bool in_place = call->in_place && call->blocks == NULL; /* else agreed otherwise, or nobody's business */
     const int root = call->blocks ? (int)(call->blocks->hash >> 33) : call->root;
-    const uint64_t kind = (uint64_t)coll | (uint64_t)call->type << 8 | (uint64_t)call->op << 16 |
-                          (uint64_t)in_place << 24 | (uint64_t)(uint32_t)root << 32;
+    const uint64_t kind = hoop_call_pack(coll, (unsigned)call->type, (unsigned)call->op, in_place, root);
     const uint64_t counted = mix(mix(call->comm->fingerprint, kind), count);
     const uint64_t fingerprint = (call->element ? mix(counted, call->element) : counted) | 1;
     struct hoop_card *card = hoop_board_card(call->comm->board, call->comm->rank);
@@ -77,11 +76,7 @@ static uint64_t publish(const struct hoop_comm_call *call, uint64_t sequence)
     call->comm->fingerprint = fingerprint;
     record->sequence = sequence;
     record->count = count;
-    record->root = root;
-    record->coll = (uint8_t)coll;
-    record->type = (uint8_t)call->type;
-    record->op = (uint8_t)call->op;
-    record->in_place = in_place;
+    record->kind = kind;
     __atomic_store_n(&record->fingerprint, fingerprint, __ATOMIC_RELAXED);
     atomic_store_explicit(&card->started, sequence, memory_order_release);
     return fingerprint;

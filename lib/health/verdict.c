@@ -68,24 +68,25 @@ enum hoop_status hoop_verdict_status(struct hoop_verdict verdict)
 
 void hoop_call_text(const struct hoop_call *call, char *text, size_t size)
 {
-    const char *coll = call->coll < sizeof coll_names / sizeof *coll_names ? coll_names[call->coll] : "unknown call";
+    const struct hoop_call_kind kind = hoop_call_unpack(call->kind);
+    const char *coll = kind.coll < sizeof coll_names / sizeof *coll_names ? coll_names[kind.coll] : "unknown call";
     char root[24] = "", op[40] = "";
 
-    if (call->op != HOOP_OPS)
-        snprintf(op, sizeof op, ", %s", hoop_op_name((enum hoop_op)call->op));
-    if (call->op >= HOOP_OPS_CREATED) /* with its number, which may be what differs */
-        snprintf(op + strlen(op), sizeof op - strlen(op), " %d", call->op % 64);
-    if (call->coll == ALL_GATHERV_AT) /* the counts are too many to show: equal ones have equal hashes */
-        snprintf(root, sizeof root, ", counts #%08x", (unsigned)call->root);
-    else if (call->root >= 0 && call->coll < FINALIZE_AT)
-        snprintf(root, sizeof root, ", root %d", call->root);
-    if (call->type >= HOOP_TYPES)
+    if (kind.op != HOOP_OPS)
+        snprintf(op, sizeof op, ", %s", hoop_op_name((enum hoop_op)kind.op));
+    if (kind.op >= HOOP_OPS_CREATED) /* with its number, which may be what differs */
+        snprintf(op + strlen(op), sizeof op - strlen(op), " %d", kind.op % 64);
+    if (kind.coll == ALL_GATHERV_AT) /* the counts are too many to show: equal ones have equal hashes */
+        snprintf(root, sizeof root, ", counts #%08x", (unsigned)kind.root);
+    else if (kind.root >= 0 && kind.coll < FINALIZE_AT)
+        snprintf(root, sizeof root, ", root %d", kind.root);
+    if (kind.type >= HOOP_TYPES)
         snprintf(text, size, "%s", coll);
-    else if (call->coll == ALL_TO_ALLV_AT) /* each rank has counts of its own */
-        snprintf(text, size, "%s of %s", coll, hoop_type_name((enum hoop_type)call->type));
+    else if (kind.coll == ALL_TO_ALLV_AT) /* each rank has counts of its own */
+        snprintf(text, size, "%s of %s", coll, hoop_type_name((enum hoop_type)kind.type));
     else
-        snprintf(text, size, "%s of %" PRIu64 " %s%s%s%s", coll, call->count,
-                 hoop_type_name((enum hoop_type)call->type), op, root, call->in_place ? ", in place" : "");
+        snprintf(text, size, "%s of %" PRIu64 " %s%s%s%s", coll, call->count, hoop_type_name((enum hoop_type)kind.type),
+                 op, root, kind.in_place ? ", in place" : "");
 }
 
 /* The call that a rank published under this number; false if it has been overwritten or not been made. */
@@ -134,7 +135,7 @@ static void mismatch_text(const struct hoop_board *board, struct hoop_verdict ve
     }
     for (int i = 0; i < 2; i++)
         hoop_call_text(&call[i], calls[i], sizeof calls[i]);
-    const bool sizes = call[0].op >= HOOP_OPS_CREATED && strcmp(calls[0], calls[1]) == 0;
+    const bool sizes = hoop_call_unpack(call[0].kind).op >= HOOP_OPS_CREATED && strcmp(calls[0], calls[1]) == 0;
     snprintf(text, size,
              "mismatch at call %" PRIu64
              ": rank %d called %s; rank %d called %s%s. All ranks must make the same calls in the same "

@@ -42,9 +42,24 @@ struct hoop_call {
     uint64_t sequence;    /* 1, 2, 3, … per communicator */
     uint64_t fingerprint; /* hash of all below and of all calls before */
     uint64_t count;
-    int32_t root; /* -1: none; of all_gatherv a hash of the counts */
-    uint8_t coll, type, op, in_place;
+    uint64_t kind; /* the rest, in one word: it is written with every call */
 };
+
+struct hoop_call_kind {
+    unsigned coll, type, op, in_place;
+    int root;
+};
+
+static inline uint64_t hoop_call_pack(unsigned coll, unsigned type, unsigned op, unsigned in_place, int root)
+{
+    return (uint64_t)(coll | type << 8 | op << 16 | in_place << 24) | (uint64_t)(uint32_t)root << 32;
+}
+
+static inline struct hoop_call_kind hoop_call_unpack(uint64_t kind)
+{
+    return (struct hoop_call_kind){(unsigned)kind & 255, (unsigned)(kind >> 8) & 255, (unsigned)(kind >> 16) & 255,
+                                   (unsigned)(kind >> 24) & 255, (int)(uint32_t)(kind >> 32)};
+}
 
 /* A rank's life: the mutex is held by the rank's helper thread as long as the process lives. */
 enum hoop_life { HOOP_LIFE_NONE, HOOP_LIFE_ALIVE, HOOP_LIFE_LEFT };
