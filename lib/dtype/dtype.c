@@ -73,6 +73,8 @@ static const struct hoop_kernels *const levels[HOOP_KERNEL_LEVELS] = {
 #if defined(__x86_64__)
     [HOOP_KERNEL_AVX2] = &hoop_kernels_avx2,
     [HOOP_KERNEL_AVX512] = &hoop_kernels_avx512,
+#elif defined(__aarch64__)
+    [HOOP_KERNEL_NEON] = &hoop_kernels_neon,
 #endif
 };
 
@@ -90,6 +92,9 @@ static bool machine_has(enum hoop_kernel_level level)
     if (level == HOOP_KERNEL_AVX512)
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+#elif defined(__aarch64__)
+    if (level == HOOP_KERNEL_NEON) /* part of the architecture */
+        return true;
 #endif
     return false;
 }

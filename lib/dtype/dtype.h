@@ -88,8 +88,14 @@ static inline void hoop_kernel_copy(void *to, const void *from, size_t bytes)
 void hoop_kernel_copy_past(void *to, const void *from, size_t bytes);
 void hoop_kernel_copies_done(void);
 
-/* How the kernels are compiled, narrowest first. */
-enum hoop_kernel_level { HOOP_KERNEL_PLAIN, HOOP_KERNEL_AVX2, HOOP_KERNEL_AVX512, HOOP_KERNEL_LEVELS };
+/* How the kernels are compiled; of those that the machine can run the last one is chosen. */
+enum hoop_kernel_level {
+    HOOP_KERNEL_PLAIN,
+    HOOP_KERNEL_AVX2,
+    HOOP_KERNEL_AVX512,
+    HOOP_KERNEL_NEON,
+    HOOP_KERNEL_LEVELS
+};
 
 /* The level in force. */
 enum hoop_kernel_level hoop_kernel_level(void);

@@ -30,6 +30,8 @@ struct hoop_kernels {
 extern const struct hoop_kernels hoop_kernels_plain;
 #if defined(__x86_64__)
 extern const struct hoop_kernels hoop_kernels_avx2, hoop_kernels_avx512;
+#elif defined(__aarch64__)
+extern const struct hoop_kernels hoop_kernels_neon;
 #endif
 
 #endif
