@@ -75,7 +75,7 @@ void hoop_call_text(const struct hoop_call *call, char *text, size_t size)
     if (kind.op != HOOP_OPS)
         snprintf(op, sizeof op, ", %s", hoop_op_name((enum hoop_op)kind.op));
     if (kind.op >= HOOP_OPS_CREATED) /* with its number, which may be what differs */
-        snprintf(op + strlen(op), sizeof op - strlen(op), " %d", kind.op % 64);
+        snprintf(op + strlen(op), sizeof op - strlen(op), " %u", kind.op % 64);
     if (kind.coll == ALL_GATHERV_AT) /* the counts are too many to show: equal ones have equal hashes */
         snprintf(root, sizeof root, ", counts #%08x", (unsigned)kind.root);
     else if (kind.root >= 0 && kind.coll < FINALIZE_AT)
