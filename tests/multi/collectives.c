@@ -10,11 +10,11 @@
 #include "harness.h"
 #include "tsan.h"
 
-enum { SMALL = 71, SPACE = 9 * 65537 * 16 + 64 };
+enum { SMALL = 71, MOST = 65537, SPACE = 9 * MOST * 16 + 64 };
 
 struct grid {
-    size_t step;           /* of the small counts */
-    bool large;            /* the large counts too */
+    size_t first, step;    /* of the small counts */
+    size_t large;          /* this count too, and 1000; 0: no large ones */
     bool all_types;        /* sample types and operators instead of f32 sum and i64 sum */
     hoop_stream **streams; /* one a rank, or NULL: blocking calls */
 };
@@ -56,7 +56,7 @@ static bool kind_of_buffer(unsigned turn, int rank)
 /* All cases of one communicator. `turn` makes the choices that go round; equal on all ranks. */
 static enum hoop_status run_grid(const struct grid *grid, int rank, struct hoop_comm *comm, char *text, size_t size)
 {
-    static const size_t large[] = {1000, 65537};
+    const size_t large[] = {1000, grid->large};
     const int ranks = hoop_comm_size(comm);
     hoop_stream *stream = grid->streams ? grid->streams[rank] : NULL;
     struct buffers buffers = {.own = malloc(2 * SPACE)};
@@ -65,8 +65,8 @@ static enum hoop_status run_grid(const struct grid *grid, int rank, struct hoop_
 
     for (int coll = 0; status == HOOP_OK && coll < HOOP_COLLS; coll++)
         for (int in_place = 0; status == HOOP_OK && in_place < 2; in_place++)
-            for (size_t i = 0; status == HOOP_OK && i < SMALL + (grid->large ? 2 : 0);
-                 i += i < SMALL ? grid->step : 1, turn++) {
+            for (size_t i = grid->first; status == HOOP_OK && i < SMALL + (grid->large ? 2 : 0);
+                 i = i < SMALL && i + grid->step > SMALL ? SMALL : i + (i < SMALL ? grid->step : 1), turn++) {
                 struct hoop_case c = {.coll = (enum hoop_coll)coll,
                                       .type = grid->all_types ? (enum hoop_type)(turn % HOOP_TYPES)
                                               : turn % 2      ? HOOP_F32
@@ -132,12 +132,19 @@ static void choose(int i, int ranks)
     setenv("HOOP_DIRECT_MIN", algo ? "16T" : "64", 1); /* plans, or in each other's memory wherever that is possible */
 }
 
+/* Many slices do with all; the most elements with the automatic choice are enough. */
+static size_t large_count(int algo)
+{
+    return algo == 0 ? MOST : 10007;
+}
+
 START_TEST(processes)
 {
     const struct harness_traces before = harness_look(false);
-    const struct grid grid = {.step = 1, .large = true};
 
     for (int algo = 0; algo <= algo_count(); algo++) {
+        const struct grid grid = {
+            .first = algo ? (size_t)(_i + algo) % 4 : 0, .step = algo ? 4 : 1, .large = large_count(algo)};
         choose(algo, _i);
         harness_run(_i, process_body, (void *)(uintptr_t)&grid, 100);
     }
@@ -147,9 +154,11 @@ END_TEST
 
 START_TEST(processes_all_types)
 {
-    const struct grid grid = {.step = 1, .all_types = true, .large = true};
-
     for (int algo = 0; algo <= algo_count(); algo++) {
+        const struct grid grid = {.first = algo ? (size_t)(_i + algo) % 2 : 0,
+                                  .step = algo ? 2 : 1,
+                                  .all_types = true,
+                                  .large = large_count(algo)};
         choose(algo, _i);
         harness_run(_i, process_body, (void *)(uintptr_t)&grid, 100);
     }
@@ -158,7 +167,7 @@ END_TEST
 
 START_TEST(threads)
 {
-    const struct grid grid = {.step = 7, .all_types = true, .large = _i <= 4};
+    const struct grid grid = {.step = 7, .all_types = true, .large = _i <= 3 ? MOST : 0};
 
     for (int algo = 0; algo <= algo_count(); algo++) {
         choose(algo, _i);
@@ -170,7 +179,7 @@ END_TEST
 START_TEST(threads_on_streams)
 {
     hoop_stream *streams[HARNESS_MOST];
-    const struct grid grid = {.step = 5, .all_types = true, .large = true, .streams = streams};
+    const struct grid grid = {.step = 5, .all_types = true, .large = MOST, .streams = streams};
 
     unsetenv("HOOP_ALGO");
     for (int rank = 0; rank < _i; rank++)
