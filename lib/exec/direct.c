@@ -148,7 +148,9 @@ static void combine_for_all(struct hoop_flat *flat, const struct hoop_flat_call 
 static enum hoop_status reduce(struct hoop_flat *flat, const struct hoop_flat_call *call, size_t first, size_t end,
                                unsigned char *to)
 {
-    const size_t element = hoop_type_size(call->type), most = HOOP_DIRECT_BLOCK / element;
+    const bool stream = to == NULL && call->vector >= flat->stream_least;
+    const size_t element = hoop_type_size(call->type),
+                 most = (stream ? HOOP_DIRECT_STREAM : HOOP_DIRECT_BLOCK) / element;
     enum hoop_status status = HOOP_OK;
 
     for (size_t i = first; i < end && (status = standing(flat)) == HOOP_OK; i += most) {

@@ -15,8 +15,10 @@
 
 #include "exec/flat.h"
 
-/* Bytes that are worked on between two looks at the verdict, by which they stay in the first cache. */
-enum { HOOP_DIRECT_BLOCK = 16384 };
+/* Bytes that are worked on between two looks at the verdict, by which they stay in the first cache. Those that pass the caches by
+ * are put together in a block so small that loads and stores of several are under way at once: with 512 bytes 16 MiB took
+ * 1.4 ms, with 16 KiB 2.0. */
+enum { HOOP_DIRECT_BLOCK = 16384, HOOP_DIRECT_STREAM = 512 };
 
 /* Can this rank lend what the call needs of it? Then *offer tells where that is. */
 bool hoop_direct_offer(const struct hoop_board *board, const struct hoop_flat_call *call, struct hoop_offer *offer);

@@ -13,7 +13,7 @@ static size_t stream_least(int ranks)
 {
     const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
 
-    return (cache > 0 ? (size_t)cache : (size_t)16 << 20) / (2 * (size_t)ranks);
+    return (cache > 0 ? (size_t)cache : (size_t)16 << 20) / (2 * (size_t)ranks) + 1;
 }
 
 enum hoop_status hoop_flat_init(struct hoop_flat *flat, struct hoop_board *board, size_t lend_least)
@@ -26,7 +26,7 @@ enum hoop_status hoop_flat_init(struct hoop_flat *flat, struct hoop_board *board
                                .inputs = hoop_calloc(ranks, sizeof(void *)),
                                .cursor = hoop_calloc(ranks, sizeof(void *)),
                                .outputs = hoop_calloc(ranks, sizeof(void *)),
-                               .block = hoop_calloc_aligned(HOOP_LINE, 1, HOOP_DIRECT_BLOCK)};
+                               .block = hoop_calloc_aligned(HOOP_LINE, 1, HOOP_DIRECT_STREAM)};
     return flat->inputs && flat->cursor && flat->outputs && flat->block ? HOOP_OK : HOOP_ERR_MEMORY;
 }
 

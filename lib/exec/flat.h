@@ -34,7 +34,7 @@ struct hoop_flat {
     const void **inputs; /* one a rank, as all that follow */
     const void **cursor;
     void **outputs;
-    unsigned char *block; /* HOOP_DIRECT_BLOCK bytes */
+    unsigned char *block; /* HOOP_DIRECT_STREAM bytes */
 };
 
 struct hoop_flat_call {

@@ -157,10 +157,11 @@ static inline size_t hoop_board_ring_offset(const struct hoop_board *board, int 
     return board->ring_at + (((size_t)to * ranks + (size_t)from) * lanes + (size_t)lane) * board->shape.ring;
 }
 
-/* Between two windows of heaps, five pages. Buffers that ranks allocate alike would else lie a large power of two apart, and the first
+/* Between two windows of heaps, some pages. Buffers that ranks allocate alike would else lie a large power of two apart, and the first
  * caches of some processors (AMD's guess the way from a hash of the address) hold only one of two such lines: a sum of two
- * of them took nearly twice the time. Five, because blocks of one heap are kept a page apart for the same reason. */
-enum { HOOP_HEAP_SKEW = 5 * 4096 };
+ * of them took nearly twice the time. Blocks of one heap are kept seven pages apart for the same reason; eleven is no sum of sevens,
+ * and the last block of a window ends before the next begins. */
+enum { HOOP_HEAP_SKEW = 11 * 4096 };
 
 /* Offset of a rank's heap window. */
 static inline size_t hoop_board_heap_offset(const struct hoop_board *board, int rank)

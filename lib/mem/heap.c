@@ -4,12 +4,12 @@
 
 #include "base/alloc.h"
 
-enum { PAGE = 4096 };
+enum { PAGE = 4096, SPARE = 7 * PAGE };
 
 struct block {
     struct block *next;
     size_t offset; /* in the board */
-    size_t bytes;  /* with a page that is not used, where there is room for it: see HOOP_HEAP_SKEW */
+    size_t bytes;  /* with pages that are not used, where there is room for them: see HOOP_HEAP_SKEW */
 };
 
 struct hoop_heap {
@@ -57,7 +57,7 @@ static struct block **find_gap(struct hoop_heap *heap, size_t bytes, size_t *off
         *offset = (*at)->offset + (*at)->bytes;
     }
     return *offset <= end && end - *offset >= bytes ? at
-                                                    : NULL; /* the last block's spare page may lie behind the end */
+                                                    : NULL; /* the last block's spare pages may lie behind the end */
 }
 
 struct hoop_board *hoop_heap_board(const struct hoop_heap *heap)
@@ -88,7 +88,8 @@ enum hoop_status hoop_heap_take_for(struct hoop_heap *heap, size_t bytes, const 
     else
         status = hoop_board_reserve(heap->board, offset, rounded, purpose);
     if (status == HOOP_OK) {
-        *block = (struct block){*at, offset, *at && (*at)->offset - offset == rounded ? rounded : rounded + PAGE};
+        *block =
+            (struct block){*at, offset, *at && (*at)->offset - offset < rounded + SPARE ? rounded : rounded + SPARE};
         *at = block;
         *memory = heap->board->base + offset;
     }

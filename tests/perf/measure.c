@@ -243,7 +243,7 @@ static float expected(const struct measure *m, size_t i, size_t block, int call)
 
 static void check(const struct measure *m, const float *recv, size_t count, int call)
 {
-    const size_t block = count / (size_t)m->ranks;
+    const size_t block = count < (size_t)m->ranks ? 1 : count / (size_t)m->ranks;
 
     if (m->call == BROADCAST && m->rank == 0)
         return;
