@@ -300,10 +300,11 @@ enum hoop_status hoop_comm_conclude(struct hoop_comm *comm, enum hoop_status sta
     const struct hoop_verdict own = {HOOP_VERDICT_FAILED, comm->rank, comm->rank, (unsigned)comm->sequence};
 
     hoop_wait_moved(&comm->wait);
-    atomic_store_explicit(&hoop_board_card(comm->board, comm->rank)->finished, UINT64_MAX, memory_order_release);
     hoop_comm_drop_links(comm); /* whatever is lent to peers is void from here on */
     if (!hoop_verdict_stands(comm->board))
         hoop_verdict_pass(comm->board, own);
+    atomic_store_explicit(&hoop_board_card(comm->board, comm->rank)->finished, UINT64_MAX,
+                          memory_order_release); /* behind the verdict: it only says that we touch nothing more */
     const struct hoop_verdict verdict = hoop_verdict_get(comm->board);
     if ((verdict.kind == HOOP_VERDICT_FAILED && verdict.a == comm->rank) ||
         (verdict.kind == HOOP_VERDICT_PAIR && verdict.b == comm->rank)) /* our own text tells more */

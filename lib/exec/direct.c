@@ -289,6 +289,10 @@ enum hoop_status hoop_direct_run(struct hoop_flat *flat, const struct hoop_flat_
     hoop_wait_owe(wait);
     if (status == HOOP_OK && (needs_in(call, own) || needs_out(call, own)))
         status = await_all(flat, call, wait);
+    HOOP_ATOMIC_FENCE();
+    if (status ==
+        HOOP_OK) /* who gave up has finished, too, and lent memory may have been taken back while we read it */
+        status = standing(flat);
     if (status != HOOP_OK)
         take_back(flat, call);
     return status;
