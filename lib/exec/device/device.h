@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* The few words in which device code is written, for two compilers.
+ *
+ * nvcc makes the code that is shipped from them; a C compiler makes functions of the same text, which the fake driver of
+ * the tests (tests/fakecuda) runs with threads. Device code must stay inside what both take: C that is also C++, no
+ * warp intrinsics, nothing that relies on the number of threads of a block or on blocks that are not resident.
+ *
+ * A device address is an integer (xg), and a pointer only inside XP. On the fake a context sees memory elsewhere than where its
+ * addresses say, so what is reached past XP, or belongs to a peer that was not enabled, faults there.
+ *
+ *     XKERNEL(name, T) { ... }   a kernel; its one argument, a struct of fixed-width fields, is called `argument`
+ *     XKERNEL_ROW(name, T)       its row in hoop_device_kernels, which the C build exports
+ *     XDEVICE                    before a function that kernels call
+ *     XP(T, address)             T * to a device address
+ *     XTID XNT XBID XNB          thread and threads of the block, block and blocks of the grid
+ *     XSHARED(T, name)           T *name: storage that the block's threads share, of undefined content. By all threads, in the
+ *                                same order.
+ *     XSYNC()                    barrier of the block
+ *     XPOLL(address)             in a loop that waits for a change at that address (counter or flag), after a look that failed
+ */
+#ifndef HOOP_EXEC_DEVICE_DEVICE_H
+#define HOOP_EXEC_DEVICE_DEVICE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A device address. */
+typedef uint64_t xg;
+
+/* Sixteen bytes that move at once. */
+struct x16 {
+    uint64_t low, high;
+};
+
+#ifdef __CUDACC__
+
+#define XKERNEL(name, T) extern "C" __global__ void name(const __grid_constant__ T argument)
+#define XDEVICE          static __device__
+#define XP(T, address)   ((T *)(address))
+#define XTID             threadIdx.x
+#define XNT              blockDim.x
+#define XBID             blockIdx.x
+#define XNB              gridDim.x
+#define XSHARED(T, name)        \
+    __shared__ T name##_shared; \
+    T *name = &name##_shared
+#define XSYNC()        __syncthreads()
+#define XPOLL(address) ((void)(address))
+
+/* Load that sees whatever was written before the store whose value it finds, by any device and by the host. */
+XDEVICE uint64_t x_ld_acq(xg address)
+{
+    uint64_t value;
+
+    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(address) : "memory");
+    return value;
+}
+
+/* Store after all earlier ones of this thread, for readers with x_ld_acq. */
+XDEVICE void x_st_rel(xg address, uint64_t value)
+{
+    asm volatile("st.release.sys.global.u64 [%0], %1;" : : "l"(address), "l"(value) : "memory");
+}
+
+/* Sixteen bytes from and to an address that is a multiple of 16; ordered by nothing but acquire and release. */
+XDEVICE struct x16 x_ld16(xg address)
+{
+    struct x16 value;
+
+    asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(value.low), "=l"(value.high) : "l"(address));
+    return value;
+}
+
+XDEVICE void x_st16(xg address, struct x16 value)
+{
+    asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};"
+                 :
+                 : "l"(address), "l"(value.low), "l"(value.high)
+                 : "memory");
+}
+
+/* A word of data (low) and its flag (high) that travel together: who finds the flag finds the data. */
+#define x_ld_flagged x_ld16
+#define x_st_flagged x_st16
+
+#else
+
+/* What the fake driver sets for each of its device threads. */
+struct hoop_device_emulation {
+    int64_t delta; /* device address + delta = where the running context sees that memory */
+    uint32_t thread, threads, block, blocks;
+    void *(*shared)(size_t bytes); /* the next piece of the block's shared memory */
+    void (*sync)(void);
+    void (*poll)(xg address); /* wait a little for a change at address; returns early rather than late */
+    void (*ring)(xg address); /* tell who polls that the word at address has changed */
+};
+extern _Thread_local struct hoop_device_emulation hoop_device_emulation;
+
+/* The kernels of the C build, ended by a row without a name. */
+struct hoop_device_kernel {
+    const char *name;
+    void (*run)(const void *argument);
+    size_t argument_size;
+};
+extern const struct hoop_device_kernel hoop_device_kernels[];
+
+#define XKERNEL(name, T)                     \
+    static void name##_body(T argument);     \
+    void name(const void *parameters);       \
+    void name(const void *parameters)        \
+    {                                        \
+        name##_body(*(const T *)parameters); \
+    }                                        \
+    static void name##_body(const T argument)
+#define XKERNEL_ROW(name, T)   \
+    {                          \
+#name, name, sizeof(T) \
+    }
+#define XDEVICE          static inline __attribute__((unused))
+#define XP(T, address)   ((T *)(uintptr_t)((address) + (uint64_t)hoop_device_emulation.delta))
+#define XTID             hoop_device_emulation.thread
+#define XNT              hoop_device_emulation.threads
+#define XBID             hoop_device_emulation.block
+#define XNB              hoop_device_emulation.blocks
+#define XSHARED(T, name) T *name = (T *)hoop_device_emulation.shared(sizeof(T))
+#define XSYNC()          hoop_device_emulation.sync()
+#define XPOLL(address)   hoop_device_emulation.poll(address)
+
+XDEVICE uint64_t x_ld_acq(xg address)
+{
+    return __atomic_load_n(XP(uint64_t, address), __ATOMIC_ACQUIRE);
+}
+
+XDEVICE void x_st_rel(xg address, uint64_t value)
+{
+    __atomic_store_n(XP(uint64_t, address), value, __ATOMIC_RELEASE);
+    hoop_device_emulation.ring(address);
+}
+
+XDEVICE struct x16 x_ld16(xg address)
+{
+    return *XP(struct x16, address);
+}
+
+XDEVICE void x_st16(xg address, struct x16 value)
+{
+    *XP(struct x16, address) = value;
+}
+
+XDEVICE struct x16 x_ld_flagged(xg address)
+{
+    struct x16 value;
+
+    value.high = __atomic_load_n(XP(uint64_t, address) + 1, __ATOMIC_ACQUIRE);
+    value.low = __atomic_load_n(XP(uint64_t, address), __ATOMIC_RELAXED);
+    return value;
+}
+
+XDEVICE void x_st_flagged(xg address, struct x16 value)
+{
+    __atomic_store_n(XP(uint64_t, address), value.low, __ATOMIC_RELAXED);
+    __atomic_store_n(XP(uint64_t, address) + 1, value.high, __ATOMIC_RELEASE);
+    hoop_device_emulation.ring(address);
+}
+
+#endif
+#endif
