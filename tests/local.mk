@@ -21,6 +21,7 @@ include $(srcdir)/tests/unit/base.mk
 include $(srcdir)/tests/unit/wire.mk
 include $(srcdir)/tests/unit/boot.mk
 include $(srcdir)/tests/unit/mem.mk
+include $(srcdir)/tests/unit/cuda.mk
 include $(srcdir)/tests/unit/dtype.mk
 include $(srcdir)/tests/unit/topo.mk
 include $(srcdir)/tests/unit/exec.mk

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: BSD-3-Clause
+if CUDA
+if HAVE_CHECK
+check_PROGRAMS += tests/unit/mem_cuda_none
+TESTS += tests/unit/mem_cuda_none
+tests_unit_mem_cuda_none_SOURCES = tests/unit/mem_cuda_none.c
+tests_unit_mem_cuda_none_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_unit_mem_cuda_none_LDADD = $(TEST_LIBS)
+endif
+
+# Our declarations against the toolkit's: it is enough that they compile.
+if HAVE_CUDA_HEADERS
+check_LTLIBRARIES += tests/unit/libcuda_header.la
+tests_unit_libcuda_header_la_SOURCES = tests/unit/cuda_header_calls.c tests/unit/cuda_header_values.c
+tests_unit_libcuda_header_la_CPPFLAGS = $(INTERNAL_CPPFLAGS) -isystem $(CUDA_HEADERS)
+endif
+EXTRA_DIST += tests/unit/cuda_header_calls.c tests/unit/cuda_header_values.c
+endif
