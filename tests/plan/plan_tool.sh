@@ -30,6 +30,10 @@ while read -r name; do
     says out "^$name  *[a-z]"
 done < <(sed -nE 's/^ALGO\(([a-z]+),.*/\1/p' "$TEST_SOURCE/lib/algo/algos.def")
 
+says out '^         all_reduce reduce reduce_scatter \(sums in rank order\) broadcast ' # flat
+says out '^         all_reduce reduce_scatter \(sums in rank order\)$'                 # twoshot
+says out '^         all_to_all$'                                                      # pairwise
+
 run 0 print all_reduce --algo ring -n 4 --rank 1
 says out '^plan ring all_reduce ranks 4 rank 1 root 0 in_place 0 channels 1 grid 4 tmp 0 lanes 1$'
 says out '^  recv_reduce 0 out 0 in 0 forward no_store$'

@@ -63,6 +63,22 @@ bool build_plans(struct hoop_plan **plan, const struct hoop_algo *algo, struct h
     return true;
 }
 
+/* Print the collectives that the algorithm does, of those that sum or of the others; says how many. */
+static int list_collectives(const struct hoop_algo *algo, const struct hoop_groups *groups, bool sums)
+{
+    int listed = 0;
+
+    for (int coll = 0; coll < HOOP_COLLS; coll++) {
+        const struct hoop_problem problem = {.coll = (enum hoop_coll)coll, .ranks = 4, .channels = 1, .groups = groups};
+
+        if (hoop_coll_shape(problem.coll)->sums == sums && algo->applicable(&problem)) {
+            printf(" %s", hoop_coll_name(problem.coll));
+            listed++;
+        }
+    }
+    return listed;
+}
+
 int list_algorithms(void)
 {
     const struct hoop_algo *algo;
@@ -70,17 +86,12 @@ int list_algorithms(void)
 
     if (hoop_groups_cut(&groups, 4, "2") != HOOP_OK)
         return 1;
-
     for (int i = 0; (algo = hoop_algo_get(i)) != NULL; i++) {
         printf("%-8s %s\n        ", algo->name, hoop_algo_help(i));
-        for (int coll = 0; coll < HOOP_COLLS; coll++) {
-            const struct hoop_problem problem = {
-                .coll = (enum hoop_coll)coll, .ranks = 4, .channels = 1, .groups = groups};
-
-            if (algo->applicable(&problem))
-                printf(" %s", hoop_coll_name((enum hoop_coll)coll));
-        }
-        printf("%s\n", algo->rank_order ? "; sums in rank order" : "");
+        if (list_collectives(algo, groups, true) > 0 && algo->rank_order)
+            printf(" (sums in rank order)");
+        list_collectives(algo, groups, false);
+        printf("\n");
     }
     hoop_groups_free(groups);
     return fflush(stdout) == 0 ? 0 : 1;
