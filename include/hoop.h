@@ -507,7 +507,9 @@ struct hoop_stats {
     uint64_t bytes;       /* bytes of their vectors */
     uint64_t plans_built; /* plan cache misses */
     uint64_t sleeps;      /* times a wait went to sleep in the kernel */
-    char last_plan[64];   /* algorithm and shape of the last call, such as "ring/shm/1ch/4sl" */
+    /* Of the last call: algorithm, transport and protocol. "flat/shm/lines": a small exchange through slots, "twoshot/shm/direct":
+     * in each other's memory, "ring/shm/links/1ch/4sl": a plan over links, with its channels and slices. */
+    char last_plan[64];
 };
 
 /* Read the figures.   Blocking: never.   Threads: as a collective.   Errors: HOOP_ERR_ARG. */

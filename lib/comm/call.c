@@ -155,6 +155,16 @@ static void run_alone(const struct hoop_comm_call *call)
         hoop_kernel_copy(call->out, call->in, call->count * hoop_call_element(call));
 }
 
+/* What ran, as stats tell it, of one length to be copied at once: in each other's memory what is combined is combined in slices,
+ * as the plan of two-shot does, and the rest goes from each to each. */
+enum { WAY_NAME = 24 };
+static const char *name_of_way(const struct hoop_comm_call *call)
+{
+    static const char ways[][WAY_NAME] = {"flat/shm/lines", "flat/shm/direct", "twoshot/shm/direct"};
+
+    return ways[call->comm->flat.direct ? 1 + hoop_coll_shape(call->coll)->sums : 0];
+}
+
 /* Through slots or in each other's memory; HOOP_AGAIN: a plan is needed. */
 static enum hoop_status run_flat(const struct hoop_comm_call *call, size_t vector, size_t published, uint64_t tag)
 {
@@ -179,7 +189,7 @@ static enum hoop_status run_flat(const struct hoop_comm_call *call, size_t vecto
     hoop_wait_settle(&comm->wait);
     if (timed && comm->flat.direct && status == HOOP_OK)
         hoop_comm_time(comm, call->coll, vector, NULL, hoop_now() - begin);
-    memcpy(comm->stats.last_plan, comm->flat.direct ? "direct/shm/shared" : "flat/shm/lines\0\0\0", 18);
+    memcpy(comm->stats.last_plan, name_of_way(call), WAY_NAME);
     return status;
 }
 

@@ -132,7 +132,7 @@ enum hoop_status hoop_comm_run_plan(const struct hoop_comm_call *call, const str
                                        .tag = tag,
                                        .out_shared = hoop_board_owns(comm->board, middle, 1, &offset)};
     hoop_algo_text(name, algo, problem.inter, problem.intra);
-    snprintf(comm->stats.last_plan, sizeof comm->stats.last_plan, "%.40s/shm/%dch/%zusl", name, comm->channels,
+    snprintf(comm->stats.last_plan, sizeof comm->stats.last_plan, "%.40s/shm/links/%dch/%zusl", name, comm->channels,
              binding.slices);
     status = hoop_exec_start(comm->exec, &run);
     return status == HOOP_OK ? drive(comm) : status;

@@ -193,7 +193,7 @@ static int in_place_of_all(int rank, struct hoop_comm *comm, void *argument)
         for (int i = 0; i < COUNT; i++)
             good &= x[i] == i + hoop_comm_size(comm) - 1;
         hoop_stats(comm, &stats);
-        good &= (strncmp(stats.last_plan, "direct", 6) == 0) == (registered == 1);
+        good &= (strcmp(stats.last_plan, "twoshot/shm/direct") == 0) == (registered == 1);
         if (registered == 1)
             good &= hoop_deregister(comm, x) == HOOP_OK;
     }
