@@ -48,6 +48,12 @@ tests_multi_direct_SOURCES = tests/multi/direct.c tests/harness.c
 tests_multi_direct_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_direct_LDADD = $(TEST_LIBS)
 
+check_PROGRAMS += tests/multi/interrupted
+TESTS += tests/multi/interrupted
+tests_multi_interrupted_SOURCES = tests/multi/interrupted.c tests/cases.c tests/harness.c
+tests_multi_interrupted_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_multi_interrupted_LDADD = $(TEST_LIBS)
+
 check_PROGRAMS += tests/multi/effort
 TESTS += tests/multi/effort
 tests_multi_effort_SOURCES = tests/multi/effort.c tests/harness.c tests/unit/dtype_reference.c
