@@ -57,6 +57,43 @@ struct hoop_link {
     uint64_t received, received_done;
 };
 
+/* The two FIFOs of a link in memory that kernels of both ranks' devices reach, as this rank's kernels see it: addresses in its
+ * context. Each rank has a landing area for what comes in, of hoop_device_landing(frame, slots) bytes, and two counters of
+ * 64 bits. Areas are aligned to 64 bytes, counters to 8 and best on cache lines of their own; all of it is 0 when the link is made.
+ * A counter lives with the one who polls it and has one writer, who uses plain stores, so nothing needs atomics across devices.
+ * Frames, counters and their numbers belong to the device code from then on (lib/exec/device/program.h). */
+struct hoop_device_link {
+    uint64_t out_frames; /* the peer's landing area: we write frames */
+    uint64_t out_head;   /* with the peer: we write how many have been sent */
+    uint64_t out_taken;  /* here: the peer writes how many of them it has taken */
+    uint64_t in_frames;  /* our landing area: the peer writes, we read */
+    uint64_t in_head;    /* here: the peer writes how many it has sent */
+    uint64_t in_taken;   /* with the peer: we write how many of them we have taken */
+    uint32_t frame;      /* most bytes of one frame, a multiple of 16; equal at both ends, as slots */
+    uint32_t slots;      /* frames that the landing area holds, 2 or more */
+    bool direct;         /* addresses of the peer's buffers are valid here, and ours there */
+};
+
+enum {
+    HOOP_DEVICE_HEADER = 64, /* bytes before each frame */
+    HOOP_DEVICE_SMALL = 4096 /* most bytes of a frame that may come in words which carry their own flags */
+};
+
+/* Bytes of one slot of a landing area: a header, room for a frame wherever in 16 bytes it begins, and again room for a small one in
+ * which half of the words are flags. */
+static inline uint64_t hoop_device_slot(uint32_t frame)
+{
+    const uint64_t small = frame < HOOP_DEVICE_SMALL ? frame : HOOP_DEVICE_SMALL;
+
+    return (HOOP_DEVICE_HEADER + (uint64_t)frame + 16 + 2 * (small + 16) + 63) / 64 * 64;
+}
+
+/* Bytes of a landing area. */
+static inline uint64_t hoop_device_landing(uint32_t frame, uint32_t slots)
+{
+    return slots * hoop_device_slot(frame);
+}
+
 /* What open gets. */
 struct hoop_domain_setup {
     int rank, ranks;
@@ -137,6 +174,11 @@ struct hoop_transport {
     enum hoop_status (*commit)(struct hoop_link *link, size_t bytes, uint64_t tag);
     enum hoop_status (*peek)(struct hoop_link *link, size_t bytes, uint64_t tag, const void **data);
     enum hoop_status (*release)(struct hoop_link *link);
+
+    /* Optional (NULL: not there). Where the link's FIFOs for kernels are. The link then serves kernels only: none of the calls above that
+     * move frames is made for it.
+     * Errors: HOOP_ERR_UNSUPPORTED (this link has none: says why).  Never blocks. */
+    enum hoop_status (*device)(struct hoop_link *link, struct hoop_device_link *ends);
 
     /* One line for people about a link ("shm ring 0 -> 1, lane 0, 4 slots of 128 KiB").  Always ends with NUL. */
     void (*describe)(const struct hoop_link *link, char *text, size_t size);
