@@ -246,6 +246,14 @@ HOOP_API int hoop_comm_rank(const struct hoop_comm *comm);
 /* The number of ranks.   Blocking: never.   Threads: any.   Errors: -1 if comm is NULL. */
 HOOP_API int hoop_comm_size(const struct hoop_comm *comm);
 
+/* The CUDA device of this rank on the communicator: its ordinal in this process, or -1: none.
+ *
+ * It was chosen when the communicator was made, as the setting HOOP_DEVICE says: by default the device whose primary context was current
+ * on the thread that made it, as it is after cudaSetDevice and a first call, or none. With hoop_comm_init_all ranks have none by default, since their
+ * communicators are made by threads of their own; HOOP_DEVICE=cuda gives rank r device r. What hoop_comm_split makes has the same device.
+ * Blocking: never.   Threads: any.   Errors: HOOP_ERR_ARG (NULL). */
+HOOP_API enum hoop_status hoop_comm_device(const struct hoop_comm *comm, int *ordinal);
+
 /* All-reduce: combine every rank's vector with op; every rank receives the result.
  *
  * send, recv   count elements of type. recv == send: in place; any other overlap: HOOP_ERR_ARG. Any alignment.
@@ -445,19 +453,34 @@ HOOP_API enum hoop_status hoop_group_start(void);
  * the first error of its calls. */
 HOOP_API enum hoop_status hoop_group_end(void);
 
-/* Allocate memory that the communicator's peers on this host can read in place: no copy is needed to send it.
+/* Allocate memory that the communicator's peers on this host can read in place: no copy is needed to send it. On a communicator with a
+ * device (hoop_comm_device) it is memory of that device, which the host cannot read or write; see hoop_mem_copy.
  *
  * comm         whose ranks shall share it; used as ordinary memory by anyone in this process.
- * buffer       receives the address, aligned to 4096 bytes, zero-filled.
+ * buffer       receives the address, aligned to 4096 bytes (device memory: to 256), zero-filled.
  * bytes        1 or more.
  * Not collective: each rank allocates as it likes.
- * Blocking: no longer than the kernel takes to hand out the pages.   Threads: any.
- * Errors: HOOP_ERR_ARG, HOOP_ERR_MEMORY (says what was asked for and what is left). */
+ * Blocking: no longer than the kernel takes to hand out the pages; device memory: the driver may wait for work on the device.
+ * Threads: any.
+ * Errors: HOOP_ERR_ARG, HOOP_ERR_MEMORY (says what was asked for and what is left); on a device also HOOP_ERR_SYSTEM (the driver's). */
 HOOP_API enum hoop_status hoop_mem_alloc(struct hoop_comm *comm, void **buffer, size_t bytes);
 
-/* Give memory of hoop_mem_alloc back. No call that uses it may be running. NULL is allowed.
- * Blocking: as alloc.   Threads: any.   Errors: HOOP_ERR_ARG (not such a buffer of this communicator; nothing happened). */
+/* As hoop_mem_alloc, but always memory of the host.
+ * Blocking, threads, errors: as hoop_mem_alloc on a communicator without a device. */
+HOOP_API enum hoop_status hoop_mem_alloc_host(struct hoop_comm *comm, void **buffer, size_t bytes);
+
+/* Give memory of hoop_mem_alloc or hoop_mem_alloc_host back. No call that uses it may be running. NULL is allowed.
+ * Blocking: as alloc.   Threads: any.   Errors: HOOP_ERR_ARG (not such a buffer of this communicator; nothing happened);
+ * HOOP_ERR_SYSTEM (of the device's driver). */
 HOOP_API enum hoop_status hoop_mem_free(struct hoop_comm *comm, void *buffer);
+
+/* Copy between any two places that this rank can use: host memory, and memory of its device, also of other allocators.
+ *
+ * to, from     bytes each; they may overlap only if both are host memory. May be NULL if bytes is 0.
+ * Not collective. It is not ordered with calls that were given to streams: synchronize them first.
+ * Blocking: until it is done.   Threads: any.
+ * Errors: HOOP_ERR_ARG (NULL), HOOP_ERR_SYSTEM (of the device's driver: one of the places is none), HOOP_ERR_TIMEOUT. */
+HOOP_API enum hoop_status hoop_mem_copy(struct hoop_comm *comm, void *to, const void *from, size_t bytes);
 
 /* Make ordinary memory readable by the communicator's peers on this host in place, as memory of hoop_mem_alloc is.
  *

@@ -119,11 +119,23 @@ static bool parse_time(const char *text, struct hoop_setting_value *value)
     return false;
 }
 
-static bool parse_word(enum hoop_setting_id id, const char *text)
+/* auto, none, cuda or cuda:N; value->size is N. */
+static bool parse_device(const char *text, struct hoop_setting_value *value)
+{
+    const char *number = text + 5;
+
+    if (strcmp(text, "auto") == 0 || strcmp(text, "none") == 0 || strcmp(text, "cuda") == 0)
+        return true;
+    return strncmp(text, "cuda:", 5) == 0 && read_whole(&number, &value->size) && *number == 0 && value->size < 65536;
+}
+
+static bool parse_word(enum hoop_setting_id id, const char *text, struct hoop_setting_value *value)
 {
     for (const char *at = text; *at; at++)
         if ((unsigned char)*at <= ' ' || *at == 0x7f)
             return false;
+    if (id == HOOP_SETTING_DEVICE)
+        return parse_device(text, value);
     if (id == HOOP_SETTING_EFFORT)
         return strcmp(text, "estimate") == 0 || strcmp(text, "measure") == 0;
     if (id != HOOP_SETTING_LOG)
@@ -146,7 +158,7 @@ static bool parse_kind(enum hoop_setting_id id, const char *text, struct hoop_se
     case FLAG:
         return parse_int(text, value) && value->size <= 1;
     case WORD:
-        return parse_word(id, text);
+        return parse_word(id, text, value);
     }
     return false;
 }
@@ -174,6 +186,7 @@ static void allowed_text(enum hoop_setting_id id, char *text, size_t size)
         snprintf(text, size, "%s",
                  id == HOOP_SETTING_LOG      ? "error, warn, info or debug"
                  : id == HOOP_SETTING_EFFORT ? "estimate or measure"
+                 : id == HOOP_SETTING_DEVICE ? "auto, none, cuda or cuda:N"
                                              : "a text of at most 511 bytes without blanks");
         break;
     }

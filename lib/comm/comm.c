@@ -24,7 +24,7 @@ enum hoop_status hoop_comm_init_rank(struct hoop_comm **comm, int ranks, const s
         return hoop_fail(HOOP_ERR_ARG, "hoop_comm_init_rank: rank %d is not one of 0 to %d", rank, ranks - 1);
     if (id == NULL && ranks > 1)
         return hoop_fail(HOOP_ERR_ARG, "hoop_comm_init_rank: %d ranks need a unique id to meet by", ranks);
-    return hoop_comm_make(comm, ranks, id, rank);
+    return hoop_comm_make(comm, ranks, id, rank, NULL);
 }
 
 enum hoop_status hoop_comm_init_env(struct hoop_comm **comm)
@@ -36,7 +36,7 @@ enum hoop_status hoop_comm_init_env(struct hoop_comm **comm)
     enum hoop_status status = hoop_launch_find(&launch);
     if (status != HOOP_OK)
         return status;
-    return hoop_comm_make(comm, launch.ranks, launch.ranks > 1 ? &launch.id : NULL, launch.rank);
+    return hoop_comm_make(comm, launch.ranks, launch.ranks > 1 ? &launch.id : NULL, launch.rank, NULL);
 }
 
 /* ---- ranks as threads of this process ---- */
@@ -55,7 +55,7 @@ static void *join_one(void *argument)
 {
     struct joiner *joiner = argument;
 
-    joiner->status = hoop_comm_make(&joiner->comm, joiner->ranks, joiner->id, joiner->rank);
+    joiner->status = hoop_comm_make(&joiner->comm, joiner->ranks, joiner->id, joiner->rank, NULL);
     if (joiner->status != HOOP_OK)
         snprintf(joiner->text, sizeof joiner->text, "%s", hoop_error_text());
     return NULL;
@@ -98,7 +98,7 @@ enum hoop_status hoop_comm_init_all(struct hoop_comm **comms, int ranks)
     if (ranks < 1 || ranks > MOST_RANKS)
         return hoop_fail(HOOP_ERR_ARG, "hoop_comm_init_all: %d ranks; give 1 to %d", ranks, MOST_RANKS);
     if (ranks == 1)
-        return hoop_comm_make(comms, 1, NULL, 0);
+        return hoop_comm_make(comms, 1, NULL, 0, NULL);
     enum hoop_status status = hoop_unique_id_create(&id);
     if (status != HOOP_OK)
         return status;
@@ -179,26 +179,6 @@ enum hoop_status hoop_stats(const struct hoop_comm *comm, struct hoop_stats *sta
 }
 
 /* ---- memory ---- */
-
-enum hoop_status hoop_mem_alloc(struct hoop_comm *comm, void **buffer, size_t bytes)
-{
-    enum hoop_status status = hoop_comm_usable(comm, "hoop_mem_alloc");
-
-    if (status != HOOP_OK)
-        return status;
-    if (buffer == NULL || bytes == 0)
-        return hoop_fail(HOOP_ERR_ARG, "hoop_mem_alloc: %s", buffer ? "0 bytes were asked for" : "buffer is NULL");
-    return hoop_heap_take(comm->heap, bytes, buffer);
-}
-
-enum hoop_status hoop_mem_free(struct hoop_comm *comm, void *buffer)
-{
-    if (comm == NULL)
-        return hoop_fail(HOOP_ERR_ARG, "hoop_mem_free: the communicator is NULL");
-    if (comm->forks != hoop_comm_forks())
-        return hoop_fail(HOOP_ERR_UNSUPPORTED, "hoop_mem_free: this process was forked; the buffer is its parent's");
-    return buffer ? hoop_heap_give(comm->heap, buffer) : HOOP_OK;
-}
 
 enum hoop_status hoop_register(struct hoop_comm *comm, void *memory, size_t bytes)
 {

@@ -86,6 +86,8 @@ struct hoop_comm {
 
     struct hoop_board *board;
     struct hoop_heap *heap;
+    struct hoop_comm_device *device; /* device.h: the rank's CUDA device; NULL: none */
+    char device_reason[128];         /* why that one, or none */
     struct hoop_watch *watch;
     struct hoop_domain *domain;
     struct hoop_link **links;                         /* ranks * lanes */
@@ -216,8 +218,10 @@ enum hoop_status hoop_comm_run_plan(const struct hoop_comm_call *call, const str
 /* Make the scratch at least `bytes` large. Errors: HOOP_ERR_MEMORY. */
 enum hoop_status hoop_scratch_grow(struct hoop_comm *comm, struct hoop_scratch *scratch, size_t bytes);
 
-/* Set-up of one rank, all but the calls: board, heap, watch, domain. See init.c. */
-enum hoop_status hoop_comm_make(struct hoop_comm **comm, int ranks, const struct hoop_unique_id *id, int rank);
+/* Set-up of one rank, all but the calls: device, board, heap, watch, domain. See init.c.
+ * parent: what the communicator is split off, on this rank; NULL: nothing. */
+enum hoop_status hoop_comm_make(struct hoop_comm **comm, int ranks, const struct hoop_unique_id *id, int rank,
+                                const struct hoop_comm *parent);
 void hoop_comm_free(struct hoop_comm *comm);
 
 /* Give up all links: peers can no longer take what was lent to them. Only for a communicator that is dead or done. */

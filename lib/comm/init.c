@@ -17,6 +17,7 @@
 #include "boot/boot.h"
 #include "boot/share.h"
 #include "comm/comm.h"
+#include "comm/device.h"
 #include "comm/tune.h"
 #include "mem/registry.h"
 #include "mem/ring.h"
@@ -177,6 +178,14 @@ static struct hoop_board_shape shape_of(const struct hoop_comm *comm)
                                      .heap = wish < most ? wish : most};
 }
 
+/* What a rank does by itself before it meets the others. */
+static enum hoop_status prepare(struct hoop_comm *comm, const struct hoop_comm *parent)
+{
+    const enum hoop_status status = hoop_device_choose(comm, parent);
+
+    return status == HOOP_OK ? read_files(comm) : status;
+}
+
 /* ---- set-up with the others' addresses known ---- */
 
 static enum hoop_status open_board(struct hoop_comm *comm, struct hoop_share *share, const struct self *leader,
@@ -268,7 +277,7 @@ static enum hoop_status set_up(struct hoop_comm *comm, const struct hoop_unique_
     return status;
 }
 
-static enum hoop_status meet(struct hoop_comm *comm, const struct hoop_unique_id *id)
+static enum hoop_status meet(struct hoop_comm *comm, const struct hoop_unique_id *id, const struct hoop_comm *parent)
 {
     const uint64_t deadline = hoop_deadline(hoop_setting_number(&comm->settings, HOOP_SETTING_INIT_TIMEOUT));
     struct hoop_boot_blob *table = hoop_calloc((size_t)comm->ranks, sizeof *table), mine;
@@ -278,7 +287,7 @@ static enum hoop_status meet(struct hoop_comm *comm, const struct hoop_unique_id
     char why[HOOP_ERROR_TEXT] = "";
     enum hoop_status status = table ? HOOP_OK : HOOP_ERR_MEMORY;
 
-    const enum hoop_status read = read_files(comm); /* a failure is told to all, below */
+    const enum hoop_status read = prepare(comm, parent); /* a failure is told to all, below */
     if (read != HOOP_OK)
         snprintf(why, sizeof why, "%s", hoop_error_text());
     if (status == HOOP_OK && comm->rank == 0)
@@ -304,10 +313,10 @@ out:
     return status;
 }
 
-static enum hoop_status be_alone(struct hoop_comm *comm)
+static enum hoop_status be_alone(struct hoop_comm *comm, const struct hoop_comm *parent)
 {
     comm->choice.cores = 1;
-    enum hoop_status status = read_files(comm);
+    enum hoop_status status = prepare(comm, parent);
     if (status == HOOP_OK)
         status = open_board(comm, NULL, NULL, NULL, -1, NULL, 0);
     return status == HOOP_OK ? equip(comm) : status;
@@ -334,7 +343,8 @@ unsigned long hoop_comm_forks(void)
 
 /* ---- making and freeing ---- */
 
-enum hoop_status hoop_comm_make(struct hoop_comm **comm, int ranks, const struct hoop_unique_id *id, int rank)
+enum hoop_status hoop_comm_make(struct hoop_comm **comm, int ranks, const struct hoop_unique_id *id, int rank,
+                                const struct hoop_comm *parent)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct hoop_comm *new = hoop_calloc_aligned(64, 1, sizeof *new);
@@ -352,7 +362,7 @@ enum hoop_status hoop_comm_make(struct hoop_comm **comm, int ranks, const struct
     if (status == HOOP_OK)
         status = apply_settings(new);
     if (status == HOOP_OK)
-        status = ranks == 1 ? be_alone(new) : meet(new, id);
+        status = ranks == 1 ? be_alone(new, parent) : meet(new, id, parent);
     if (status == HOOP_OK)
         status = hoop_tune_share(new);
     if (status != HOOP_OK) {
@@ -384,6 +394,7 @@ void hoop_comm_free(struct hoop_comm *comm)
     if (comm->domain)
         comm->domain->transport->close(comm->domain);
     hoop_watch_stop(comm->watch);
+    hoop_device_free(comm);
     hoop_registry_clear(comm->heap);
     hoop_heap_free(comm->heap);
     hoop_board_close(comm->board);

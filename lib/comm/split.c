@@ -66,7 +66,7 @@ static enum hoop_status meet(struct hoop_comm *comm, struct hoop_comm **split, c
             HOOP_ERR_PEER,
             "hoop_comm_split: rank %d could not make the unique id of colour %d; its own message has the reason", first,
             wish[comm->rank].color);
-    return hoop_comm_make(split, size, size > 1 ? &ids[first] : NULL, place);
+    return hoop_comm_make(split, size, size > 1 ? &ids[first] : NULL, place, comm);
 }
 
 enum hoop_status hoop_comm_split(struct hoop_comm *comm, int color, int key, struct hoop_comm **split)

@@ -46,6 +46,46 @@ START_TEST(tells_results_without_a_driver)
 }
 END_TEST
 
+START_TEST(communicators_have_no_device)
+{
+    struct hoop_comm *comm = NULL;
+    char *a, *b;
+    int ordinal = 7;
+
+    ck_assert_int_eq(hoop_comm_init_rank(&comm, 1, NULL, 0), HOOP_OK);
+    ck_assert_int_eq(hoop_comm_device(comm, &ordinal), HOOP_OK);
+    ck_assert_int_eq(ordinal, -1);
+    ck_assert_int_eq(hoop_mem_alloc(comm, (void **)&a, 10), HOOP_OK);
+    ck_assert_int_eq(hoop_mem_alloc_host(comm, (void **)&b, 10), HOOP_OK);
+    strcpy(a, "in place");
+    ck_assert_int_eq(hoop_mem_copy(comm, b, a, 9), HOOP_OK);
+    ck_assert_str_eq(b, "in place");
+    ck_assert_int_eq(hoop_mem_copy(comm, b, NULL, 9), HOOP_ERR_ARG);
+    ck_assert_int_eq(hoop_mem_free(comm, a), HOOP_OK);
+    ck_assert_int_eq(hoop_mem_free(comm, b), HOOP_OK);
+    ck_assert_int_eq(hoop_mem_free(comm, b), HOOP_ERR_ARG);
+    ck_assert_int_eq(hoop_comm_destroy(comm), HOOP_OK);
+}
+END_TEST
+
+/* One rank that cannot have the device that it wants fails all, with its reason. */
+START_TEST(a_wanted_device_is_missed)
+{
+    struct hoop_comm *comm[3];
+
+    setenv("HOOP_DEVICE", "cuda", 1);
+    for (int ranks = 1; ranks <= 3; ranks += 2) {
+        ck_assert_int_eq(hoop_comm_init_all(comm, ranks), HOOP_ERR_UNSUPPORTED);
+        ck_assert_msg(strstr(hoop_last_error(NULL), "HOOP_DEVICE=cuda: there is no CUDA driver: ") != NULL, "%s",
+                      hoop_last_error(NULL));
+    }
+    setenv("HOOP_DEVICE", "none", 1);
+    ck_assert_int_eq(hoop_comm_init_all(comm, 1), HOOP_OK);
+    ck_assert_int_eq(hoop_comm_destroy(comm[0]), HOOP_OK);
+    unsetenv("HOOP_DEVICE");
+}
+END_TEST
+
 /* Run again where libcuda.so.1 is a file that the loader refuses. Returns only on failure. */
 static void run_again(char **arguments)
 {
@@ -86,6 +126,8 @@ int main(int count, char **arguments)
     tcase_add_test(cases, names_the_missing_library);
     tcase_add_test(cases, does_not_look_for_one_that_nobody_uses);
     tcase_add_test(cases, tells_results_without_a_driver);
+    tcase_add_test(cases, communicators_have_no_device);
+    tcase_add_test(cases, a_wanted_device_is_missed);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

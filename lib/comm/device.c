@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Which CUDA device a rank uses, and the memory that it hands out there.
+ *
+ * A program that uses CUDA has made the device's context current, as every CUDA program does, and gets that device without saying
+ * anything. A program that does not use CUDA never gets into touch with the driver. HOOP_DEVICE=cuda is for programs that
+ * know nothing of CUDA themselves, such as hoop-bench.
+ */
+#include "comm/device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+
+/* What HOOP_DEVICE says; settings.c lets nothing else pass. */
+enum wish { AUTO, NONE, BY_RANK, NUMBER };
+
+static enum wish wish_of(const struct hoop_comm *comm)
+{
+    const char *word = comm->settings.value[HOOP_SETTING_DEVICE].word;
+
+    return strcmp(word, "auto") == 0 ? AUTO : strcmp(word, "none") == 0 ? NONE : word[4] == ':' ? NUMBER : BY_RANK;
+}
+
+static void give_reason(struct hoop_comm *comm, const char *reason)
+{
+    snprintf(comm->device_reason, sizeof comm->device_reason, "%s", reason);
+}
+
+#ifdef HOOP_CUDA
+
+/* The rank's number on its host: what the launcher says, if this is the communicator of all that it launched. All ranks of a
+ * communicator are on one host. */
+static int local_rank(const struct hoop_comm *comm)
+{
+    const struct hoop_setting_value *value = comm->settings.value;
+    const bool launched = value[HOOP_SETTING_LOCAL_RANK].given && (int)value[HOOP_SETTING_RANK].number == comm->rank &&
+                          (int)value[HOOP_SETTING_SIZE].number == comm->ranks;
+
+    return launched ? (int)value[HOOP_SETTING_LOCAL_RANK].number : comm->rank;
+}
+
+/* Say what asked for the driver before why it cannot be had. */
+static enum hoop_status not_there(const struct hoop_comm *comm, enum hoop_status status)
+{
+    char why[HOOP_ERROR_TEXT];
+
+    snprintf(why, sizeof why, "%s", hoop_error_text());
+    return hoop_fail(status, "HOOP_DEVICE=%s: %s", comm->settings.value[HOOP_SETTING_DEVICE].word, why);
+}
+
+/* The device's ordinal, -1: none. */
+static enum hoop_status choose_ordinal(struct hoop_comm *comm, const struct hoop_comm *parent, int *ordinal)
+{
+    const struct hoop_cuda_driver *driver = NULL;
+    const enum wish wish = wish_of(comm);
+    const char *reason = "HOOP_DEVICE=none";
+
+    *ordinal = -1;
+    if (parent) {
+        give_reason(comm, parent->device_reason);
+        *ordinal = parent->device ? parent->device->cuda->device.ordinal : -1;
+        return HOOP_OK;
+    }
+    if (wish == AUTO)
+        *ordinal = hoop_cuda_current(&reason);
+    if (wish == NUMBER || wish == BY_RANK) {
+        const enum hoop_status status = hoop_cuda_driver(&driver);
+        if (status != HOOP_OK)
+            return not_there(comm, status);
+        *ordinal =
+            wish == BY_RANK ? local_rank(comm) % driver->devices : (int)comm->settings.value[HOOP_SETTING_DEVICE].size;
+        reason = wish == BY_RANK ? "HOOP_DEVICE=cuda: the rank's number on its host, modulo the devices that it sees"
+                                 : "HOOP_DEVICE names it";
+    }
+    give_reason(comm, reason);
+    return HOOP_OK;
+}
+
+enum hoop_status hoop_device_choose(struct hoop_comm *comm, const struct hoop_comm *parent)
+{
+    int ordinal = -1;
+    enum hoop_status status = choose_ordinal(comm, parent, &ordinal);
+
+    if (status != HOOP_OK || ordinal < 0)
+        return status;
+    struct hoop_comm_device *device = hoop_calloc(1, sizeof *device);
+    if (device == NULL)
+        return HOOP_ERR_MEMORY;
+    status = hoop_cuda_open(ordinal, &device->cuda);
+    if (status == HOOP_OK) {
+        status = hoop_cuda_stream_create(device->cuda, false, &device->stream);
+        if (status != HOOP_OK)
+            hoop_cuda_close(device->cuda);
+    }
+    if (status != HOOP_OK) {
+        hoop_free(device);
+        return status;
+    }
+    pthread_mutex_init(&device->lock, NULL);
+    comm->device = device;
+    return HOOP_OK;
+}
+
+void hoop_device_free(struct hoop_comm *comm)
+{
+    struct hoop_comm_device *device = comm->device;
+
+    if (device == NULL)
+        return;
+    while (device->buffers) {
+        struct hoop_device_buffer *buffer = device->buffers;
+        device->buffers = buffer->next;
+        hoop_cuda_free(device->cuda, buffer->address);
+        hoop_free(buffer);
+    }
+    hoop_cuda_stream_destroy(device->cuda, device->stream);
+    hoop_cuda_close(device->cuda);
+    pthread_mutex_destroy(&device->lock);
+    hoop_free(device);
+    comm->device = NULL;
+}
+
+/* ---- memory ---- */
+
+static enum hoop_status wait_for_stream(struct hoop_comm *comm)
+{
+    return hoop_cuda_stream_wait(comm->device->cuda, comm->device->stream,
+                                 hoop_deadline(hoop_setting_number(&comm->settings, HOOP_SETTING_TIMEOUT)));
+}
+
+enum hoop_status hoop_device_take(struct hoop_comm *comm, size_t bytes, void **buffer)
+{
+    struct hoop_comm_device *device = comm->device;
+    struct hoop_device_buffer *new = hoop_calloc(1, sizeof *new);
+
+    if (new == NULL)
+        return HOOP_ERR_MEMORY;
+    enum hoop_status status = hoop_cuda_alloc(device->cuda, bytes, &new->address);
+    if (status != HOOP_OK) {
+        hoop_free(new);
+        return status;
+    }
+    status = hoop_cuda_fill(device->cuda, new->address, 0, bytes, device->stream);
+    if (status == HOOP_OK)
+        status = wait_for_stream(comm);
+    if (status != HOOP_OK) {
+        hoop_cuda_free(device->cuda, new->address);
+        hoop_free(new);
+        return status;
+    }
+    *buffer = (void *)(uintptr_t) new->address;
+    pthread_mutex_lock(&device->lock);
+    new->next = device->buffers;
+    device->buffers = new;
+    pthread_mutex_unlock(&device->lock);
+    return HOOP_OK;
+}
+
+enum hoop_status hoop_device_give(struct hoop_comm *comm, void *buffer)
+{
+    struct hoop_comm_device *device = comm->device;
+    struct hoop_device_buffer *found, **place = &device->buffers;
+
+    pthread_mutex_lock(&device->lock);
+    while (*place && (*place)->address != hoop_cuda_address(buffer))
+        place = &(*place)->next;
+    found = *place;
+    if (found)
+        *place = found->next;
+    pthread_mutex_unlock(&device->lock);
+    if (found == NULL)
+        return HOOP_AGAIN;
+    const enum hoop_status status = hoop_cuda_free(device->cuda, found->address);
+    hoop_free(found);
+    return status;
+}
+
+enum hoop_status hoop_device_copy(struct hoop_comm *comm, void *to, const void *from, size_t bytes)
+{
+    const struct hoop_cuda *cuda = comm->device->cuda;
+    struct hoop_cuda_memory source, target;
+
+    enum hoop_status status = hoop_cuda_classify(cuda->driver, from, &source);
+    if (status == HOOP_OK)
+        status = hoop_cuda_classify(cuda->driver, to, &target);
+    if (status != HOOP_OK)
+        return status;
+    if (source.kind != HOOP_CUDA_DEVICE && target.kind != HOOP_CUDA_DEVICE) {
+        memmove(to, from, bytes);
+        return HOOP_OK;
+    }
+    status = hoop_cuda_copy(cuda, to, from, bytes, comm->device->stream);
+    return status == HOOP_OK ? wait_for_stream(comm) : status;
+}
+
+#else
+
+enum hoop_status hoop_device_choose(struct hoop_comm *comm, const struct hoop_comm *parent)
+{
+    const enum wish wish = wish_of(comm);
+
+    if (parent == NULL && (wish == BY_RANK || wish == NUMBER))
+        return hoop_fail(HOOP_ERR_UNSUPPORTED,
+                         "HOOP_DEVICE=%s: this build of hoop has no CUDA (configure --without-cuda)",
+                         comm->settings.value[HOOP_SETTING_DEVICE].word);
+    give_reason(comm, wish == NONE ? "HOOP_DEVICE=none" : "this build of hoop has no CUDA");
+    return HOOP_OK;
+}
+
+void hoop_device_free(struct hoop_comm *comm)
+{
+    (void)comm;
+}
+
+#endif

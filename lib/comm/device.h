@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* The CUDA device of a rank's communicator, chosen once when it is made. See device.c. */
+#ifndef HOOP_COMM_DEVICE_H
+#define HOOP_COMM_DEVICE_H
+
+#include <pthread.h>
+
+#include "comm/comm.h"
+
+#ifdef HOOP_CUDA
+
+#include "mem/cuda.h"
+
+struct hoop_device_buffer {
+    struct hoop_device_buffer *next;
+    hoop_cu_address address;
+};
+
+struct hoop_comm_device {
+    struct hoop_cuda *cuda;
+    hoop_cu_stream stream;              /* the communicator's own, for copies; does not wait for the default stream */
+    struct hoop_device_buffer *buffers; /* of hoop_mem_alloc */
+    pthread_mutex_t lock;               /* of buffers */
+};
+
+/* Zero-filled memory of the device.   Errors: HOOP_ERR_MEMORY, and those of mem/cuda.h.   Threads: any. */
+enum hoop_status hoop_device_take(struct hoop_comm *comm, size_t bytes, void **buffer);
+
+/* Give it back; HOOP_AGAIN: not memory of hoop_device_take.   Threads: any. */
+enum hoop_status hoop_device_give(struct hoop_comm *comm, void *buffer);
+
+/* Copy between memory of any kinds; returns when it is done. Waits for nothing else on the device.   Threads: any. */
+enum hoop_status hoop_device_copy(struct hoop_comm *comm, void *to, const void *from, size_t bytes);
+
+#endif
+
+/* Choose the rank's device as HOOP_DEVICE says: comm->device, or NULL and none; comm->device_reason says why. A communicator that was split
+ * off another has its device.
+ * parent: what it was split off; NULL: nothing.
+ * Errors: HOOP_ERR_UNSUPPORTED (a device is asked for, but there is no driver, or this build has no CUDA), HOOP_ERR_ARG (no such device),
+ * HOOP_ERR_MEMORY, HOOP_ERR_SYSTEM. */
+enum hoop_status hoop_device_choose(struct hoop_comm *comm, const struct hoop_comm *parent);
+
+/* Free the device's buffers and let go of it. */
+void hoop_device_free(struct hoop_comm *comm);
+
+#endif
