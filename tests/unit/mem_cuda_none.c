@@ -57,7 +57,7 @@ START_TEST(communicators_have_no_device)
     ck_assert_int_eq(ordinal, -1);
     ck_assert_int_eq(hoop_mem_alloc(comm, (void **)&a, 10), HOOP_OK);
     ck_assert_int_eq(hoop_mem_alloc_host(comm, (void **)&b, 10), HOOP_OK);
-    strcpy(a, "in place");
+    memcpy(a, "in place", 9);
     ck_assert_int_eq(hoop_mem_copy(comm, b, a, 9), HOOP_OK);
     ck_assert_str_eq(b, "in place");
     ck_assert_int_eq(hoop_mem_copy(comm, b, NULL, 9), HOOP_ERR_ARG);
