@@ -120,6 +120,17 @@ static void combine(const struct hoop_flat *flat, const struct hoop_flat_call *c
         hoop_kernel_reduce_many(to, flat->cursor, ranks, count, call->type, call->op);
 }
 
+/* The same by a block of our own where the result is to pass the caches by. */
+static void combine_past(struct hoop_flat *flat, const struct hoop_flat_call *call, void *to, size_t count)
+{
+    if (call->vector < flat->stream_least) {
+        combine(flat, call, to, count);
+        return;
+    }
+    combine(flat, call, flat->block, count);
+    hoop_kernel_copy_past(to, flat->block, count * hoop_type_size(call->type));
+}
+
 /* The same into all outputs, `at` bytes from their start. An output may be an input: a block is read before it is written. */
 static void combine_for_all(struct hoop_flat *flat, const struct hoop_flat_call *call, size_t at, size_t count)
 {
@@ -148,9 +159,8 @@ static void combine_for_all(struct hoop_flat *flat, const struct hoop_flat_call 
 static enum hoop_status reduce(struct hoop_flat *flat, const struct hoop_flat_call *call, size_t first, size_t end,
                                unsigned char *to)
 {
-    const bool stream = to == NULL && call->vector >= flat->stream_least;
     const size_t element = hoop_type_size(call->type),
-                 most = (stream ? HOOP_DIRECT_STREAM : HOOP_DIRECT_BLOCK) / element;
+                 most = (call->vector >= flat->stream_least ? HOOP_DIRECT_STREAM : HOOP_DIRECT_BLOCK) / element;
     enum hoop_status status = HOOP_OK;
 
     for (size_t i = first; i < end && (status = standing(flat)) == HOOP_OK; i += most) {
@@ -159,7 +169,7 @@ static enum hoop_status reduce(struct hoop_flat *flat, const struct hoop_flat_ca
         for (int rank = 0; rank < flat->board->shape.ranks; rank++)
             flat->cursor[rank] = (const unsigned char *)flat->inputs[rank] + i * element;
         if (to)
-            combine(flat, call, to + (i - first) * element, count);
+            combine_past(flat, call, to + (i - first) * element, count);
         else
             combine_for_all(flat, call, i * element, count);
     }

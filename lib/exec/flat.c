@@ -2,18 +2,15 @@
 /* Publish, read, combine. */
 #include "exec/flat.h"
 
-#include <unistd.h>
-
 #include "base/alloc.h"
 #include "exec/direct.h"
 #include "health/verdict.h"
+#include "mem/last_cache.h"
 
 /* Vectors of all ranks, in and out, that fill more than the last cache. */
 static size_t stream_least(int ranks)
 {
-    const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-
-    return (cache > 0 ? (size_t)cache : (size_t)16 << 20) / (2 * (size_t)ranks) + 1;
+    return hoop_last_cache_bytes() / (2 * (size_t)ranks) + 1;
 }
 
 enum hoop_status hoop_flat_init(struct hoop_flat *flat, struct hoop_board *board, size_t lend_least)
