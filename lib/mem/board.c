@@ -14,10 +14,15 @@
 
 #define MAGIC 0x31647261426f6f48u /* "HooBard1" in memory */
 
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25 /* Linux 6.1; older kernels answer EINVAL */
+#endif
+
 enum {
     PAGE = 4096,
     CHECK_ROOM_FROM = 1 << 20,
     RESERVE_PIECE = 16 << 20,
+    HUGE_PAGE = 2 << 20,
     SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL
 };
 
@@ -75,13 +80,35 @@ static void watch_forks(void)
     pthread_atfork(NULL, NULL, forget_lock);
 }
 
+/* Where huge pages of the file can be huge in this process, too. */
+static void *map_aligned(const struct hoop_board *board)
+{
+    const size_t size = page_up(board->size);
+    unsigned char *space = mmap(NULL, size + HUGE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (space == MAP_FAILED)
+        return MAP_FAILED;
+    const size_t before = (size_t)(-(uintptr_t)space % HUGE_PAGE);
+    void *base = mmap(space + before, board->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED,
+                      board->descriptor, 0);
+
+    if (base == MAP_FAILED) {
+        munmap(space, size + HUGE_PAGE);
+        return base;
+    }
+    if (before > 0)
+        munmap(space, before);
+    munmap(space + before + size, HUGE_PAGE - before);
+    return base;
+}
+
 static struct mapping *map_new(const struct hoop_board *board, const struct stat *file)
 {
     struct mapping *mapping = hoop_calloc(1, sizeof *mapping);
 
     if (mapping == NULL)
         return NULL;
-    void *base = mmap(NULL, board->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, board->descriptor, 0);
+    void *base = map_aligned(board);
     if (base == MAP_FAILED) {
         hoop_fail_errno(
             HOOP_ERR_MEMORY,
@@ -261,6 +288,18 @@ enum hoop_status hoop_board_reserve(struct hoop_board *board, size_t offset, siz
                                    purpose, bytes);
     }
     return HOOP_OK;
+}
+
+void hoop_board_enlarge_pages(struct hoop_board *board, size_t offset, size_t bytes)
+{
+    const size_t end = (offset + bytes) / HUGE_PAGE * HUGE_PAGE;
+
+    if (bytes < HUGE_PAGE || hoop_room_check(bytes, "huge pages") != HOOP_OK)
+        return;
+    for (size_t at = (offset + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE; at < end; at += HUGE_PAGE)
+        if (fallocate(board->descriptor, 0, (off_t)at, PAGE) < 0 ||
+            madvise(board->base + at, HUGE_PAGE, MADV_COLLAPSE) < 0)
+            return;
 }
 
 void hoop_board_release(struct hoop_board *board, size_t offset, size_t bytes)

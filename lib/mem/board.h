@@ -129,6 +129,10 @@ void hoop_board_close(struct hoop_board *board);
  * Errors: HOOP_ERR_MEMORY (names what it is for, the bytes, and the limit that is in the way). */
 enum hoop_status hoop_board_reserve(struct hoop_board *board, size_t offset, size_t bytes, const char *purpose);
 
+/* Before reserving a fresh range: put huge pages where whole ones fit. They are there faster than small ones, and large sums
+ * run faster, since fewer addresses have to be looked up. Where the kernel will not, nothing is lost. */
+void hoop_board_enlarge_pages(struct hoop_board *board, size_t offset, size_t bytes);
+
 /* Give the pages back; the range reads as zero afterwards. */
 void hoop_board_release(struct hoop_board *board, size_t offset, size_t bytes);
 

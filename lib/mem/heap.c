@@ -85,8 +85,10 @@ enum hoop_status hoop_heap_take_for(struct hoop_heap *heap, size_t bytes, const 
         status = hoop_fail(HOOP_ERR_MEMORY,
                            "%s of %zu bytes: no such gap is left in the rank's heap of %zu bytes. Raise HOOP_HEAP.",
                            purpose, bytes, heap->board->shape.heap);
-    else
+    else {
+        hoop_board_enlarge_pages(heap->board, offset, rounded);
         status = hoop_board_reserve(heap->board, offset, rounded, purpose);
+    }
     if (status == HOOP_OK) {
         *block =
             (struct block){*at, offset, *at && (*at)->offset - offset < rounded + SPARE ? rounded : rounded + SPARE};

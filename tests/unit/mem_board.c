@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -143,6 +144,38 @@ START_TEST(blocks_keep_apart)
 }
 END_TEST
 
+static size_t bytes_taken(const struct hoop_board *board)
+{
+    struct stat file;
+
+    ck_assert_int_eq(fstat(board->descriptor, &file), 0);
+    return (size_t)file.st_blocks * 512;
+}
+
+START_TEST(huge_pages_keep_to_their_range)
+{
+    struct hoop_board *board = make(0);
+    const size_t heap = hoop_board_heap_offset(board, 1), before = 64 * 4096, bytes = 5 * MIB + 4096;
+    unsigned char *const from = board->base + heap, *const block = from + before;
+    const size_t taken = bytes_taken(board);
+
+    ck_assert_int_eq(hoop_board_reserve(board, heap, before, "what lies before"), HOOP_OK);
+    memset(from, 7, before);
+    hoop_board_enlarge_pages(board, heap + before, bytes);
+    ck_assert_int_eq(hoop_board_reserve(board, heap + before, bytes, "the block"), HOOP_OK);
+    ck_assert_uint_eq(bytes_taken(board) - taken, before + bytes);
+    for (size_t i = 0; i < bytes; i++)
+        ck_assert_int_eq(block[i], 0);
+    memset(block, 9, bytes);
+    hoop_board_release(board, heap + before + 4096, MIB); /* a part of a huge page, too */
+    for (size_t i = 0; i < bytes; i += 512)
+        ck_assert_int_eq(block[i], i >= 4096 && i < 4096 + MIB ? 0 : 9);
+    for (size_t i = 0; i < before; i++)
+        ck_assert_int_eq(from[i], 7);
+    hoop_board_close(board);
+}
+END_TEST
+
 START_TEST(every_allocation_may_fail)
 {
     for (long n = 1; n < 20; n++) {
@@ -168,6 +201,7 @@ int main(void)
     if (!UNDER_TSAN)
         tcase_add_test(tests, more_than_there_is);
     tcase_add_test(tests, blocks_keep_apart);
+    tcase_add_test(tests, huge_pages_keep_to_their_range);
     tcase_add_test(tests, every_allocation_may_fail);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
