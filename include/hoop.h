@@ -134,8 +134,19 @@ enum hoop_op {
 
 struct hoop_comm;
 struct hoop_handle;
+/* A host stream (hoop_stream_create), or, where buffers are device memory, a CUDA stream of that device: CUstream or cudaStream_t,
+ * cast to this type. */
 struct hoop_stream;
 typedef struct hoop_stream hoop_stream;
+
+/* Device memory. On a rank that has a CUDA device (hoop_comm_device) the buffers of collectives and messages may be memory of that device
+ * instead of host memory (all that the host can read counts as host memory: pinned and managed memory, too). All buffers of one call
+ * are of one kind, on all ranks: else HOOP_ERR_ARG, or HOOP_ERR_MISMATCH on every rank; hoop_send and hoop_recv may differ.
+ *
+ * With stream NULL a call on device memory follows what was given to the legacy default stream of the device, and returns with the result.
+ * With a CUDA stream it returns at once (it may take a moment to get memory) and runs in the order of that stream; a later
+ * error is told by hoop_comm_async_error. A host stream with device memory, or a CUDA stream with host memory, is HOOP_ERR_ARG. A call without
+ * any element is of the kind of its stream. What hoop_explain calls staged cannot be captured into a graph: HOOP_ERR_UNSUPPORTED. */
 
 /* Where and how the ranks of one communicator meet. Treat it as a secret: it holds the 256-bit key. */
 struct hoop_unique_id {
@@ -261,7 +272,7 @@ HOOP_API enum hoop_status hoop_comm_device(const struct hoop_comm *comm, int *or
  * count        elements, 0 … SIZE_MAX / element size.
  * op           one of the list, or a created operator of this communicator.
  * stream       NULL: the call returns with the result. Else the call returns at once and runs in stream order;
- *              the buffers belong to the library until then.
+ *              the buffers belong to the library until then. With device memory a CUDA stream, cast to hoop_stream *.
  * Equal on all ranks: count, type, op, in place or not. A difference is HOOP_ERR_MISMATCH on every rank, before
  * data is used; hoop_last_error shows both calls.
  * Blocking: as stream says; a dead peer ends it in bounded time.   Threads: one call at a time per communicator.
@@ -581,5 +592,6 @@ HOOP_API int hoop_setting_get(int i, struct hoop_setting *setting);
 }
 #endif
 
+#include "hoop/device.h"    /* CUDA devices of the machine */
 #include "hoop/operators.h" /* operators that a program makes itself */
 #endif

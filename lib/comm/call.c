@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "comm/device_call.h"
 #include "comm/tune.h"
 #include "comm/uneven.h"
 #include "exec/stream.h"
@@ -67,7 +68,8 @@ static uint64_t publish(const struct hoop_comm_call *call, uint64_t sequence)
     const size_t count = shown_count(call);
     const bool in_place = call->in_place && call->blocks == NULL; /* else agreed otherwise, or nobody's business */
     const int root = call->blocks ? (int)(call->blocks->hash >> 33) : call->root;
-    const uint64_t kind = hoop_call_pack(coll, (unsigned)call->type, (unsigned)call->op, in_place, root);
+    const uint64_t kind = hoop_call_pack(
+        (struct hoop_call_kind){coll, (unsigned)call->type, (unsigned)call->op, in_place, call->device, root});
     const uint64_t counted = mix(mix(call->comm->fingerprint, kind), count);
     const uint64_t fingerprint = (call->element ? mix(counted, call->element) : counted) | 1;
     struct hoop_card *card = hoop_board_card(call->comm->board, call->comm->rank);
@@ -357,6 +359,8 @@ static enum hoop_status run(const struct hoop_comm_call *call)
 
     if (status != HOOP_OK)
         return status;
+    if (call->device && !call->staged)
+        return hoop_device_run(comm, call, 1);
     if ((int)call->coll > HOOP_COLLS)
         return hoop_point_run(comm, call, 1);
     status =
@@ -370,7 +374,7 @@ static enum hoop_status run(const struct hoop_comm_call *call)
 
 /* ---- order ---- */
 
-static void wait_for_turn(struct hoop_comm *comm, uint64_t ticket)
+void hoop_comm_wait_for_turn(struct hoop_comm *comm, uint64_t ticket)
 {
     if (atomic_load(&comm->served) == ticket)
         return;
@@ -386,7 +390,7 @@ static void wait_for_turn(struct hoop_comm *comm, uint64_t ticket)
     pthread_mutex_unlock(&comm->order);
 }
 
-static void end_turn(struct hoop_comm *comm, uint64_t ticket)
+void hoop_comm_end_turn(struct hoop_comm *comm, uint64_t ticket)
 {
     pthread_mutex_lock(&comm->order);
     atomic_store(&comm->served, ticket + 1);
@@ -402,10 +406,10 @@ static enum hoop_status take_turn(void *data)
     struct hoop_comm *comm = call->comm;
     const uint64_t ticket = call->ticket;
 
-    wait_for_turn(comm, ticket);
+    hoop_comm_wait_for_turn(comm, ticket);
     const enum hoop_status status = run(call);
     hoop_blocks_drop(call->blocks);
-    end_turn(comm, ticket);
+    hoop_comm_end_turn(comm, ticket);
     return status;
 }
 
@@ -415,23 +419,28 @@ static enum hoop_status take_turn_now(const struct hoop_comm_call *call)
 {
     struct hoop_comm *comm = call->comm;
 
-    wait_for_turn(comm, call->ticket);
+    hoop_comm_wait_for_turn(comm, call->ticket);
     const enum hoop_status status = run(call);
     atomic_store_explicit(&comm->served, call->ticket + 1, memory_order_release);
     if (atomic_load_explicit(&comm->waiting, memory_order_relaxed) > 0)
-        end_turn(comm, call->ticket);
+        hoop_comm_end_turn(comm, call->ticket);
     return status;
 }
 
-/* The calls of a group: collectives in their order, then the messages. */
-static enum hoop_status run_batch(const struct hoop_comm_batch *batch)
+enum hoop_status hoop_comm_run_calls(struct hoop_comm *comm, const struct hoop_comm_call *call, size_t calls)
 {
     enum hoop_status status = HOOP_OK;
+    size_t messages = 0;
 
-    for (size_t i = 0; status == HOOP_OK && i < batch->calls; i++)
-        if ((int)batch->call[i].coll <= HOOP_COLLS)
-            status = run(&batch->call[i]);
-    return status == HOOP_OK ? hoop_point_run(batch->comm, batch->call, batch->calls) : status;
+    for (size_t i = 0; i < calls; i++)
+        if (call[i].device && !call[i].staged)
+            return hoop_device_run(comm, call, calls);
+    for (size_t i = 0; status == HOOP_OK && i < calls; i++)
+        if ((int)call[i].coll <= HOOP_COLLS)
+            status = run(&call[i]);
+        else
+            messages++;
+    return status == HOOP_OK && messages > 0 ? hoop_point_run(comm, call, calls) : status;
 }
 
 static void drop_blocks(struct hoop_comm_batch *batch)
@@ -455,10 +464,10 @@ static enum hoop_status take_turn_of_batch(void *data)
     struct hoop_comm *comm = batch->comm;
     const uint64_t ticket = batch->ticket;
 
-    wait_for_turn(comm, ticket);
-    const enum hoop_status status = run_batch(batch);
+    hoop_comm_wait_for_turn(comm, ticket);
+    const enum hoop_status status = hoop_comm_run_calls(comm, batch->call, batch->calls);
     drop_blocks(batch);
-    end_turn(comm, ticket);
+    hoop_comm_end_turn(comm, ticket);
     return status;
 }
 
@@ -473,6 +482,13 @@ static enum hoop_status refuse(struct hoop_comm *comm, enum hoop_status status)
 enum hoop_status hoop_comm_submit_batch(struct hoop_comm_batch *batch)
 {
     batch->ticket = batch->comm->issued++;
+    if (batch->cuda) {
+        enum hoop_status status = hoop_device_submit(batch);
+        if (status != HOOP_OK)
+            status = refuse(batch->comm, status);
+        hoop_comm_batch_free(batch);
+        return status;
+    }
     if (batch->stream == NULL) {
         enum hoop_status status = take_turn_of_batch(batch);
         hoop_comm_batch_free(batch);
@@ -488,20 +504,41 @@ enum hoop_status hoop_comm_submit_batch(struct hoop_comm_batch *batch)
 
 void hoop_comm_drain(struct hoop_comm *comm)
 {
-    wait_for_turn(comm, comm->issued);
+    hoop_comm_wait_for_turn(comm, comm->issued);
     pthread_mutex_lock(&comm->order); /* whoever ended the last turn has let go of it */
     pthread_mutex_unlock(&comm->order);
+}
+
+/* One call in a CUDA stream: a batch of one. */
+static enum hoop_status submit_alone(const struct hoop_comm_call *call, hoop_stream *stream)
+{
+    struct hoop_comm_batch *batch = hoop_calloc(1, sizeof *batch + sizeof *batch->call);
+
+    if (batch == NULL) {
+        call->comm->issued++;
+        return refuse(call->comm, HOOP_ERR_MEMORY);
+    }
+    *batch = (struct hoop_comm_batch){.comm = call->comm, .stream = stream, .cuda = true, .calls = 1};
+    batch->call[0] = *call;
+    hoop_blocks_keep(call->blocks);
+    return hoop_comm_submit_batch(batch);
 }
 
 enum hoop_status hoop_comm_submit(const struct hoop_comm_call *call, hoop_stream *stream)
 {
     struct hoop_comm *comm = call->comm;
     struct hoop_comm_call ticketed = *call;
-    enum hoop_status status = call->closing ? HOOP_AGAIN : hoop_group_note(call, stream);
 
+    if (comm->device) {
+        const enum hoop_status status = hoop_device_look(&ticketed, stream);
+        if (status != HOOP_OK)
+            return status;
+    }
+    enum hoop_status status = call->closing ? HOOP_AGAIN : hoop_group_note(&ticketed, stream);
     if (status != HOOP_AGAIN)
         return status;
-
+    if (ticketed.device && stream)
+        return submit_alone(&ticketed, stream);
     if (stream == NULL) {
         ticketed.ticket = comm->issued++;
         return take_turn_now(&ticketed);

@@ -87,6 +87,22 @@ static size_t held(enum hoop_holds holds, bool at_root, size_t block, size_t who
     return holds == HOOP_OWN_BLOCK ? block : holds == HOOP_WHOLE || at_root ? whole : 0;
 }
 
+void hoop_call_held(const struct hoop_comm_call *call, size_t *in, size_t *out)
+{
+    const size_t block = call->count * hoop_call_element(call);
+
+    if ((int)call->coll > HOOP_COLLS) {
+        *in = call->in ? block : 0;
+        *out = call->out ? block : 0;
+        return;
+    }
+    const struct hoop_coll_shape *shape = hoop_coll_shape(call->coll);
+    const bool at_root = !shape->rooted || call->comm->rank == call->root;
+    const size_t whole = shape->blocks ? block * (size_t)call->comm->ranks : block;
+    *in = held(shape->in, at_root, block, whole);
+    *out = held(shape->out, at_root, block, whole);
+}
+
 /* What all collectives have in common: the table of shapes tells what each buffer holds, so also what in place means: both
  * lie where they would lie in one vector. Completes the call. */
 static enum hoop_status check(struct hoop_comm_call *call)
@@ -99,8 +115,7 @@ static enum hoop_status check(struct hoop_comm_call *call)
     if (status != HOOP_OK)
         return status;
     const bool at_root = !shape->rooted || call->comm->rank == call->root;
-    const size_t block = call->count * hoop_call_element(call), skipped = (size_t)call->comm->rank * block;
-    const size_t whole = shape->blocks ? block * (size_t)call->comm->ranks : block;
+    const size_t skipped = (size_t)call->comm->rank * call->count * hoop_call_element(call);
     if (shape->in == HOOP_ROOT_ONLY && !at_root)
         call->in = NULL;
     if (shape->out == HOOP_ROOT_ONLY && !at_root)
@@ -108,8 +123,9 @@ static enum hoop_status check(struct hoop_comm_call *call)
     const bool same = (uintptr_t)call->in - (shape->in == HOOP_OWN_BLOCK ? skipped : 0) ==
                       (uintptr_t)call->out - (shape->out == HOOP_OWN_BLOCK ? skipped : 0);
     call->in_place = same && call->count > 0 && !shape->rooted;
-    return check_buffers(hoop_coll_name(call->coll), call->in, held(shape->in, at_root, block, whole), call->out,
-                         held(shape->out, at_root, block, whole), same);
+    size_t in, out;
+    hoop_call_held(call, &in, &out);
+    return check_buffers(hoop_coll_name(call->coll), call->in, in, call->out, out, same);
 }
 
 static enum hoop_status run(struct hoop_comm_call call, hoop_stream *stream)

@@ -38,6 +38,8 @@ struct hoop_comm_call {
     uint64_t ticket;
     enum hoop_coll coll;
     bool closing;        /* the barrier of finalize */
+    bool device;         /* the caller's buffers are device memory */
+    bool staged;         /* … and in and out are the staging memory that stands for them */
     enum hoop_type type; /* HOOP_TYPES: none (barrier) */
     enum hoop_op op;     /* HOOP_OPS: none */
     int root;            /* -1: none */
@@ -86,8 +88,9 @@ struct hoop_comm {
 
     struct hoop_board *board;
     struct hoop_heap *heap;
-    struct hoop_comm_device *device; /* device.h: the rank's CUDA device; NULL: none */
-    char device_reason[128];         /* why that one, or none */
+    struct hoop_comm_device *device;  /* device.h: the rank's CUDA device; NULL: none */
+    char device_reason[128];          /* why that one, or none */
+    struct hoop_device_self *devices; /* device_meet.h: of each rank; NULL: this rank is alone */
     struct hoop_watch *watch;
     struct hoop_domain *domain;
     struct hoop_link **links;                         /* ranks * lanes */
@@ -127,6 +130,7 @@ enum { HOOP_POINT_SEND = HOOP_COLLS + 1, HOOP_POINT_RECV };
 struct hoop_comm_batch {
     struct hoop_comm *comm;
     hoop_stream *stream;
+    bool cuda; /* the stream is a CUDA stream, and all calls are on device memory */
     uint64_t ticket;
     size_t calls;
     struct hoop_comm_call call[];
@@ -168,6 +172,16 @@ void hoop_comm_batch_free(struct hoop_comm_batch *batch);
 
 /* Run one published call: alone, or as a step of another that has the turn. Errors: those of the public calls, not concluded yet. */
 enum hoop_status hoop_comm_run_part(const struct hoop_comm_call *call);
+
+/* Run calls that have the turn: collectives in their order, then the messages. Errors: those of the public calls; concluded. */
+enum hoop_status hoop_comm_run_calls(struct hoop_comm *comm, const struct hoop_comm_call *call, size_t calls);
+
+/* Wait until all calls before that ticket have ended; say that it has ended. */
+void hoop_comm_wait_for_turn(struct hoop_comm *comm, uint64_t ticket);
+void hoop_comm_end_turn(struct hoop_comm *comm, uint64_t ticket);
+
+/* Bytes that this rank's buffers of a call with equal blocks hold, a message included. */
+void hoop_call_held(const struct hoop_comm_call *call, size_t *in, size_t *out);
 
 /* Make a failure known to all ranks and give up the links. Returns the status that stands. */
 enum hoop_status hoop_comm_conclude(struct hoop_comm *comm, enum hoop_status status);

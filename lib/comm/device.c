@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "comm/stage.h"
 
 /* What HOOP_DEVICE says; settings.c lets nothing else pass. */
 enum wish { AUTO, NONE, BY_RANK, NUMBER };
@@ -109,6 +110,7 @@ void hoop_device_free(struct hoop_comm *comm)
 
     if (device == NULL)
         return;
+    hoop_stage_free(device->stage);
     while (device->buffers) {
         struct hoop_device_buffer *buffer = device->buffers;
         device->buffers = buffer->next;

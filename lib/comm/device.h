@@ -21,6 +21,7 @@ struct hoop_comm_device {
     hoop_cu_stream stream;              /* the communicator's own, for copies; does not wait for the default stream */
     struct hoop_device_buffer *buffers; /* of hoop_mem_alloc */
     pthread_mutex_t lock;               /* of buffers */
+    struct hoop_stage *stage;           /* stage.h; NULL until a call needs it */
 };
 
 /* Zero-filled memory of the device.   Errors: HOOP_ERR_MEMORY, and those of mem/cuda.h.   Threads: any. */

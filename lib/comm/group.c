@@ -71,6 +71,7 @@ static enum hoop_status make_batch(struct note *first, struct hoop_comm_batch **
         return HOOP_ERR_MEMORY;
     new->comm = comm;
     new->stream = first->stream;
+    new->cuda = first->call.device && first->stream;
     for (struct note *note = first; note; note = note->next)
         if (note->call.comm == comm) {
             new->call[new->calls++] = note->call;

@@ -18,6 +18,7 @@
 #include "boot/share.h"
 #include "comm/comm.h"
 #include "comm/device.h"
+#include "comm/device_meet.h"
 #include "comm/tune.h"
 #include "mem/registry.h"
 #include "mem/ring.h"
@@ -34,6 +35,7 @@ struct self {
     char share[HOOP_SHARE_NAME];
     struct hoop_model model; /* rank 0's is everybody's */
     int node;                /* NUMA; -1: unknown, or several */
+    struct hoop_device_self device;
 };
 
 /* ---- who we are ---- */
@@ -90,6 +92,7 @@ static void write_self(const struct self *self, struct hoop_boot_blob *blob)
     hoop_put_bytes(&writer, self->share, sizeof self->share);
     put_model(&writer, &self->model);
     hoop_put_u32(&writer, (uint32_t)(self->node + 1));
+    hoop_device_self_put(&writer, &self->device);
     blob->size = (uint16_t)hoop_writer_used(&writer);
 }
 
@@ -105,14 +108,15 @@ static enum hoop_status read_self(const struct hoop_boot_blob *blob, int rank, s
     self->share[sizeof self->share - 1] = 0;
     get_model(&reader, &self->model);
     self->node = (int)hoop_get_u32_range(&reader, 0, 1 << 20) - 1;
+    hoop_device_self_get(&reader, &self->device);
     if (!hoop_reader_done(&reader) || !hoop_model_valid(&self->model))
         return hoop_fail(HOOP_ERR_SETUP, "rank %d sent a description of itself that cannot be read", rank);
     return HOOP_OK;
 }
 
-/* Look at all ranks: they must be on one host; count the cores that they share; note their NUMA nodes. */
+/* Look at all ranks: they must be on one host; count the cores that they share; note their NUMA nodes and devices. */
 static enum hoop_status survey(const struct hoop_boot_blob *table, int ranks, struct self *leader, int *cores,
-                               int *node)
+                               int *node, struct hoop_device_self *device)
 {
     uint64_t cpus[CPU_WORDS] = {0};
     struct self self;
@@ -130,6 +134,7 @@ static enum hoop_status survey(const struct hoop_boot_blob *table, int ranks, st
         for (int i = 0; i < CPU_WORDS; i++)
             cpus[i] |= self.cpus[i];
         node[rank] = self.node;
+        device[rank] = self.device;
     }
     *cores = 0;
     for (int i = 0; i < CPU_WORDS; i++)
@@ -254,12 +259,18 @@ static enum hoop_status set_up(struct hoop_comm *comm, const struct hoop_unique_
     unsigned char key[32];
     struct self leader;
 
-    if (lifeline == NULL)
+    comm->devices = hoop_calloc((size_t)comm->ranks, sizeof *comm->devices);
+    if (lifeline == NULL || comm->devices == NULL) {
+        hoop_free(lifeline);
         return HOOP_ERR_MEMORY;
+    }
     for (int rank = 0; rank < comm->ranks; rank++)
         lifeline[rank] = -1;
     hoop_boot_key(id, "share", key);
-    enum hoop_status status = survey(table, comm->ranks, &leader, &comm->choice.cores, lifeline + comm->ranks);
+    enum hoop_status status =
+        survey(table, comm->ranks, &leader, &comm->choice.cores, lifeline + comm->ranks, comm->devices);
+    if (status == HOOP_OK)
+        status = hoop_device_survey(comm);
     if (status == HOOP_OK)
         status = hoop_comm_group(comm, lifeline + comm->ranks);
     if (status == HOOP_OK)
@@ -298,6 +309,7 @@ static enum hoop_status meet(struct hoop_comm *comm, const struct hoop_unique_id
     read_cpus(self.cpus);
     self.node = hoop_comm_node(self.cpus, CPU_WORDS);
     self.model = comm->choice.model;
+    hoop_device_tell(comm, &self.device);
     if (share)
         snprintf(self.share, sizeof self.share, "%s", hoop_share_name(share));
     write_self(&self, &mine);
@@ -403,6 +415,7 @@ void hoop_comm_free(struct hoop_comm *comm)
     hoop_exec_free(comm->exec);
     hoop_tune_free(comm);
     hoop_flat_free(&comm->flat);
+    hoop_free(comm->devices);
     hoop_free(comm->recorder);
     pthread_mutex_destroy(&comm->order);
     pthread_cond_destroy(&comm->turn);

@@ -40,7 +40,7 @@ struct list {
     const size_t *count, *displacement; /* displacement NULL: one after the other */
 };
 
-static struct hoop_comm_blocks *blocks_new(size_t ranks)
+struct hoop_comm_blocks *hoop_blocks_new(size_t ranks)
 {
     struct hoop_comm_blocks *blocks = hoop_calloc(1, sizeof *blocks + 2 * ranks * sizeof *blocks->extent);
 
@@ -257,7 +257,7 @@ static enum hoop_status make(struct hoop_comm_call *call, const struct list *in,
 
     if (status != HOOP_OK)
         return status;
-    call->blocks = blocks_new((size_t)call->comm->ranks);
+    call->blocks = hoop_blocks_new((size_t)call->comm->ranks);
     if (call->blocks == NULL)
         return HOOP_ERR_MEMORY;
     status = call->coll == HOOP_ALL_GATHER ? check_gather(call, out) : check_exchange(call, in, out);

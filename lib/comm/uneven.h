@@ -15,6 +15,9 @@ struct hoop_comm_blocks {
     struct hoop_extent extent[];
 };
 
+/* Empty extents for so many ranks, with one user; NULL: no memory. */
+struct hoop_comm_blocks *hoop_blocks_new(size_t ranks);
+
 /* NULL is allowed in both. Threads: any. */
 void hoop_blocks_keep(struct hoop_comm_blocks *blocks);
 void hoop_blocks_drop(struct hoop_comm_blocks *blocks);

@@ -26,7 +26,12 @@ struct hoop_stream {
     enum hoop_status failure; /* the first one since the last synchronize */
     char text[HOOP_ERROR_TEXT];
     bool closing;
+    struct hoop_stream *next; /* in the list of living streams */
 };
+
+/* All living streams of the process: where a stream may be a device's, it is looked up here before it is touched. */
+static struct hoop_stream *living;
+static pthread_mutex_t living_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void run_job(struct hoop_stream *stream, struct job *job)
 {
@@ -86,8 +91,33 @@ enum hoop_status hoop_stream_create(hoop_stream **stream)
         errno = failed;
         return hoop_fail_errno(HOOP_ERR_SYSTEM, "cannot start the stream's thread");
     }
+    pthread_mutex_lock(&living_lock);
+    new->next = living;
+    living = new;
+    pthread_mutex_unlock(&living_lock);
     *stream = new;
     return HOOP_OK;
+}
+
+bool hoop_stream_is_host(const hoop_stream *stream)
+{
+    pthread_mutex_lock(&living_lock);
+    const struct hoop_stream *one = living;
+    while (one && one != stream)
+        one = one->next;
+    pthread_mutex_unlock(&living_lock);
+    return one != NULL;
+}
+
+static void forget(const struct hoop_stream *stream)
+{
+    struct hoop_stream **one = &living;
+
+    pthread_mutex_lock(&living_lock);
+    while (*one != stream)
+        one = &(*one)->next;
+    *one = stream->next;
+    pthread_mutex_unlock(&living_lock);
 }
 
 enum hoop_status hoop_stream_enqueue(struct hoop_stream *stream, enum hoop_status (*run)(void *data), void *data)
@@ -136,6 +166,7 @@ enum hoop_status hoop_stream_destroy(hoop_stream *stream)
     if (stream == NULL)
         return HOOP_OK;
     const enum hoop_status status = hoop_stream_synchronize(stream);
+    forget(stream);
     pthread_mutex_lock(&stream->lock);
     stream->closing = true;
     pthread_cond_broadcast(&stream->changed);

@@ -133,9 +133,16 @@ static void mismatch_text(const struct hoop_board *board, struct hoop_verdict ve
                  verdict.a, verdict.b, verdict.sequence);
         return;
     }
-    for (int i = 0; i < 2; i++)
+    struct hoop_call_kind kind[2];
+    for (int i = 0; i < 2; i++) {
         hoop_call_text(&call[i], calls[i], sizeof calls[i]);
-    const bool sizes = hoop_call_unpack(call[0].kind).op >= HOOP_OPS_CREATED && strcmp(calls[0], calls[1]) == 0;
+        kind[i] = hoop_call_unpack(call[i].kind);
+    }
+    for (int i = 0; i < 2 && kind[0].device != kind[1].device; i++) {
+        const size_t used = strlen(calls[i]);
+        snprintf(calls[i] + used, sizeof calls[i] - used, ", in %s memory", kind[i].device ? "device" : "host");
+    }
+    const bool sizes = kind[0].op >= HOOP_OPS_CREATED && strcmp(calls[0], calls[1]) == 0;
     snprintf(text, size,
              "mismatch at call %" PRIu64
              ": rank %d called %s; rank %d called %s%s. All ranks must make the same calls in the same "

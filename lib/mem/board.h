@@ -47,18 +47,21 @@ struct hoop_call {
 
 struct hoop_call_kind {
     unsigned coll, type, op, in_place;
+    unsigned device; /* 1: its buffers are device memory */
     int root;
 };
 
-static inline uint64_t hoop_call_pack(unsigned coll, unsigned type, unsigned op, unsigned in_place, int root)
+static inline uint64_t hoop_call_pack(struct hoop_call_kind kind)
 {
-    return (uint64_t)(coll | type << 8 | op << 16 | in_place << 24) | (uint64_t)(uint32_t)root << 32;
+    return (uint64_t)(kind.coll | kind.type << 8 | kind.op << 16 | kind.in_place << 24 | kind.device << 25) |
+           (uint64_t)(uint32_t)kind.root << 32;
 }
 
 static inline struct hoop_call_kind hoop_call_unpack(uint64_t kind)
 {
-    return (struct hoop_call_kind){(unsigned)kind & 255, (unsigned)(kind >> 8) & 255, (unsigned)(kind >> 16) & 255,
-                                   (unsigned)(kind >> 24) & 255, (int)(uint32_t)(kind >> 32)};
+    return (struct hoop_call_kind){(unsigned)kind & 255,         (unsigned)(kind >> 8) & 255,
+                                   (unsigned)(kind >> 16) & 255, (unsigned)(kind >> 24) & 1,
+                                   (unsigned)(kind >> 25) & 1,   (int)(uint32_t)(kind >> 32)};
 }
 
 /* A rank's life: the mutex is held by the rank's helper thread as long as the process lives. */

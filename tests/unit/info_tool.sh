@@ -40,6 +40,13 @@ has text '^  HOOP_SLOTS  *[0-9]+  \(default\)$'
 grep -q topsecret "$scratch/text" "$scratch/json" && fail "the secret of HOOP_ID is shown"
 has text '^  version  *[0-9]+\.[0-9]+\.[0-9]+$'
 
+# CUDA devices, or why there are none; a driver that is no library is none.
+has text '^CUDA devices$'
+has json '"cuda": \{"usable": (true|false), '
+: >"$scratch/libcuda.so.1"
+LD_LIBRARY_PATH=$scratch "$tool" >"$scratch/none" || fail "without a driver: exit $?"
+has none '^  none  *(there is no CUDA driver: .*libcuda.so.1|this build of hoop has no CUDA)'
+
 kibibytes=$(awk '$1 == "MemTotal:" { print $2 }' /proc/meminfo)
 has json "\"memory_bytes\": $((kibibytes * 1024)),"
 has json "\"open_files_limit\": $(ulimit -n | sed 's/unlimited/"unlimited"/')$"

@@ -68,6 +68,18 @@ START_TEST(communicators_have_no_device)
 }
 END_TEST
 
+START_TEST(lists_no_devices)
+{
+    struct hoop_device device = {.size = sizeof device};
+
+    ck_assert_int_eq(hoop_device_driver(NULL, NULL, NULL), HOOP_ERR_UNSUPPORTED);
+    ck_assert_int_eq(hoop_device_info(0, &device), HOOP_ERR_UNSUPPORTED);
+    ck_assert_msg(strncmp(hoop_last_error(NULL), "there is no CUDA driver: ", 25) == 0, "%s", hoop_last_error(NULL));
+    device.size = 0;
+    ck_assert_int_eq(hoop_device_info(0, &device), HOOP_ERR_ARG);
+}
+END_TEST
+
 /* One rank that cannot have the device that it wants fails all, with its reason. */
 START_TEST(a_wanted_device_is_missed)
 {
@@ -127,6 +139,7 @@ int main(int count, char **arguments)
     tcase_add_test(cases, does_not_look_for_one_that_nobody_uses);
     tcase_add_test(cases, tells_results_without_a_driver);
     tcase_add_test(cases, communicators_have_no_device);
+    tcase_add_test(cases, lists_no_devices);
     tcase_add_test(cases, a_wanted_device_is_missed);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);

@@ -19,6 +19,10 @@ enum { MOST_FACTS = 32 };
 int build_facts(struct fact facts[MOST_FACTS]);
 int machine_facts(struct fact facts[MOST_FACTS]);
 
+/* devices.c: the CUDA devices, for people and as a member of the JSON object. */
+void print_devices(void);
+void json_devices(void);
+
 /* The tightest limit of the memory cgroups that this process is in, version 1 or 2. Returns 1 with *bytes and *used
  * (what that cgroup holds now), 0 if there is no limit, -1 if it cannot be told. */
 int cgroup_memory(unsigned long long *bytes, unsigned long long *used);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 bin_PROGRAMS += tools/info/hoop-info
-tools_info_hoop_info_SOURCES = tools/info/main.c tools/info/info.h tools/info/facts.c tools/info/cgroup.c
+tools_info_hoop_info_SOURCES = tools/info/main.c tools/info/info.h tools/info/facts.c tools/info/devices.c tools/info/cgroup.c
 tools_info_hoop_info_CPPFLAGS = $(TOOL_CPPFLAGS) -DHOOP_BUILD_CFLAGS='"$(CFLAGS)"' -DHOOP_BUILD_SANITIZE='"$(SANITIZE_CFLAGS)"'
 if TRAINER
 tools_info_hoop_info_CPPFLAGS += -DHOOP_BUILD_TRAINER=1

@@ -39,7 +39,7 @@ static const struct argp parser = {
     options,
     parse,
     NULL,
-    "Shows the version and build of hoop, its transports and algorithms, the settings in force "
+    "Shows the version and build of hoop, its transports, CUDA devices and algorithms, the settings in force "
     "and where each comes from, and what of this machine matters to it.",
     NULL,
     NULL,
@@ -179,6 +179,7 @@ static void print_all(void)
 
     print_facts("hoop", facts, count);
     print_transports();
+    print_devices();
     print_algorithms();
     print_settings();
     print_constants();
@@ -291,6 +292,8 @@ static void json_all(void)
     json_facts("build", facts, count);
     fputs(",\n", stdout);
     json_transports();
+    fputs(",\n", stdout);
+    json_devices();
     fputs(",\n", stdout);
     json_algorithms();
     fputs(",\n", stdout);

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* What a call's buffers are, and which way it goes.
+ *
+ * All buffers of a call are of one kind: host memory, which here is all that the host can read (pinned and managed memory, too), or
+ * memory of the rank's device. The kind is part of the call, so that ranks that differ get an error before any data moves.
+ * The stream goes with it: a host stream with host memory, a CUDA stream, passed as it is, with device memory. A call without any
+ * bytes is of the kind of its stream.
+ */
+#include "comm/device_call.h"
+
+#include "comm/device.h"
+#include "comm/stage.h"
+#include "comm/uneven.h"
+#include "exec/stream.h"
+#include "mem/cuda.h"
+
+/* The first two handles that are no pointers: the legacy and the per-thread default stream, of whatever device is current. */
+enum { LAST_SPECIAL_STREAM = 2 };
+
+static const char *name_of(const struct hoop_comm_call *call)
+{
+    if ((int)call->coll == HOOP_POINT_SEND)
+        return "send";
+    if ((int)call->coll == HOOP_POINT_RECV)
+        return "recv";
+    if (call->blocks)
+        return call->coll == HOOP_ALL_GATHER ? "all_gatherv" : "all_to_allv";
+    return hoop_coll_name(call->coll);
+}
+
+/* ---- buffers ---- */
+
+enum kind { NO_MEMORY, HOST_MEMORY, DEVICE_MEMORY };
+
+/* Does the buffer hold anything, as far as this rank knows? */
+static void used(const struct hoop_comm_call *call, bool *in, bool *out)
+{
+    size_t in_bytes, out_bytes;
+
+    if (call->blocks) {
+        *in = call->in != NULL;
+        *out = call->out != NULL;
+        return;
+    }
+    hoop_call_held(call, &in_bytes, &out_bytes);
+    *in = in_bytes > 0;
+    *out = out_bytes > 0;
+}
+
+static enum hoop_status kind_of(const struct hoop_comm_call *call, const char *which, const void *buffer,
+                                enum kind *kind)
+{
+    const struct hoop_cuda *cuda = call->comm->device->cuda;
+    struct hoop_cuda_memory memory;
+
+    const enum hoop_status status = hoop_cuda_classify(cuda->driver, buffer, &memory);
+    if (status != HOOP_OK)
+        return status;
+    *kind = memory.kind == HOOP_CUDA_DEVICE ? DEVICE_MEMORY : HOST_MEMORY;
+    if (*kind == DEVICE_MEMORY && memory.ordinal != cuda->device.ordinal)
+        return hoop_fail(HOOP_ERR_ARG,
+                         "%s: the %s buffer is memory of device %d, but rank %d of the communicator uses device %d; "
+                         "allocate it there, or make the communicator with HOOP_DEVICE=cuda:%d",
+                         name_of(call), which, memory.ordinal, call->comm->rank, cuda->device.ordinal, memory.ordinal);
+    return HOOP_OK;
+}
+
+static enum hoop_status kind_of_call(const struct hoop_comm_call *call, enum kind *kind)
+{
+    static const char *const names[] = {"no memory", "host memory", "device memory"};
+    enum kind in = NO_MEMORY, out = NO_MEMORY;
+    enum hoop_status status = HOOP_OK;
+    bool in_used, out_used;
+
+    used(call, &in_used, &out_used);
+    if (in_used)
+        status = kind_of(call, "send", call->in, &in);
+    if (status == HOOP_OK && out_used)
+        status = call->out == call->in && in_used ? (out = in, HOOP_OK) : kind_of(call, "receive", call->out, &out);
+    if (status != HOOP_OK)
+        return status;
+    if (in != NO_MEMORY && out != NO_MEMORY && in != out)
+        return hoop_fail(HOOP_ERR_ARG,
+                         "%s: the send buffer is %s and the receive buffer is %s; both must be of one kind",
+                         name_of(call), names[in], names[out]);
+    *kind = in != NO_MEMORY ? in : out;
+    return HOOP_OK;
+}
+
+/* ---- streams ---- */
+
+static enum hoop_status check_cuda_stream(const struct hoop_comm_call *call, hoop_stream *stream)
+{
+    const struct hoop_cuda *cuda = call->comm->device->cuda;
+    hoop_cu_stream theirs = (hoop_cu_stream)(void *)stream;
+    bool capturing = false;
+    int ordinal = cuda->device.ordinal;
+
+    enum hoop_status status =
+        (uintptr_t)stream <= LAST_SPECIAL_STREAM ? HOOP_OK : hoop_cuda_stream_device(cuda->driver, theirs, &ordinal);
+    if (status != HOOP_OK)
+        return status;
+    if (ordinal != cuda->device.ordinal)
+        return hoop_fail(HOOP_ERR_ARG,
+                         "%s: the stream belongs to device %d, but rank %d of the communicator uses device %d; give a "
+                         "stream of that device",
+                         name_of(call), ordinal, call->comm->rank, cuda->device.ordinal);
+    status = hoop_cuda_stream_capturing(cuda, theirs, &capturing);
+    if (status == HOOP_OK && capturing)
+        status = hoop_fail(HOOP_ERR_UNSUPPORTED,
+                           "%s: the stream is being captured into a graph, but calls of this communicator are staged "
+                           "through the host (hoop_explain says why); call outside of the capture",
+                           name_of(call));
+    return status;
+}
+
+enum hoop_status hoop_device_look(struct hoop_comm_call *call, hoop_stream *stream)
+{
+    const bool host_stream = stream && hoop_stream_is_host(stream);
+    enum kind kind = NO_MEMORY;
+
+    enum hoop_status status = kind_of_call(call, &kind);
+    if (status != HOOP_OK)
+        return status;
+    if (kind == NO_MEMORY)
+        kind = stream && !host_stream ? DEVICE_MEMORY : HOST_MEMORY;
+    call->device = kind == DEVICE_MEMORY;
+    if (stream == NULL || host_stream == (kind == HOST_MEMORY))
+        return call->device && stream ? check_cuda_stream(call, stream) : HOOP_OK;
+    if (host_stream)
+        return hoop_fail(HOOP_ERR_ARG,
+                         "%s: the buffers are device memory, but the stream is one of hoop_stream_create; give a CUDA "
+                         "stream as it is, cast to hoop_stream *, or NULL",
+                         name_of(call));
+    return hoop_fail(HOOP_ERR_ARG,
+                     "%s: the buffers are host memory, but the stream is no living stream of hoop_stream_create; a "
+                     "CUDA stream goes with device memory only",
+                     name_of(call));
+}
+
+/* ---- ways ---- */
+
+enum hoop_status hoop_device_run(struct hoop_comm *comm, const struct hoop_comm_call *call, size_t calls)
+{
+    return hoop_stage_run(comm, call, calls);
+}
+
+enum hoop_status hoop_device_submit(struct hoop_comm_batch *batch)
+{
+    return hoop_stage_submit(batch);
+}

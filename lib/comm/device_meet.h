@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* What the ranks tell each other of their devices when they meet. See device_meet.c. */
+#ifndef HOOP_COMM_DEVICE_MEET_H
+#define HOOP_COMM_DEVICE_MEET_H
+
+#include "comm/comm.h"
+#include "wire/cursor.h"
+
+struct hoop_device_self {
+    bool present;
+    char bus[20];           /* of the GPU */
+    unsigned char uuid[16]; /* of the GPU, or of its part (MIG) */
+    int process;
+};
+
+/* Fill in what the others are told of this rank. */
+void hoop_device_tell(const struct hoop_comm *comm, struct hoop_device_self *self);
+
+void hoop_device_self_put(struct hoop_writer *writer, const struct hoop_device_self *self);
+void hoop_device_self_get(struct hoop_reader *reader, struct hoop_device_self *self);
+
+/* Are both on the same device? */
+bool hoop_device_same(const struct hoop_device_self *a, const struct hoop_device_self *b);
+
+/* Look at the devices of all ranks (comm->devices): no two may have the same one, unless HOOP_SHARED_GPU=1.
+ * Errors: HOOP_ERR_SETUP (names both ranks), the same on all ranks. */
+enum hoop_status hoop_device_survey(const struct hoop_comm *comm);
+
+#endif
