@@ -164,7 +164,8 @@ test_wrong()
 
 test_usage()
 {
-    for wrong in "no_such" "all_reduce -d no" "all_reduce -o no" "all_reduce -b x" "reduce -r 2" "all_reduce reduce" ""; do
+    for wrong in "no_such" "all_reduce -d no" "all_reduce -o no" "all_reduce -b x" "reduce -r 2" "all_reduce reduce" "" \
+        "all_reduce --device gpu" "all_reduce --device cuda --malloc" "--calibrate --device cuda"; do
         # shellcheck disable=SC2086
         bench 2 $wrong
         expect "usage: '$wrong'" [ "$code" -eq 2 ]

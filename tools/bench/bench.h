@@ -61,6 +61,7 @@ struct options {
     int root;            /* -1: all */
     const char *json;
     const char *calibrate; /* NULL: no; "": save in the usual place; else the file */
+    const char *device;    /* where the buffers are, as HOOP_DEVICE takes it; NULL: host memory */
     bool osu, ordinary, dirty, deterministic;
 };
 
@@ -127,6 +128,7 @@ struct workspace {
     struct hoop_comm *comm;
     size_t bytes;     /* of each buffer */
     char *buffers[2]; /* [0]: send, [1]: receive, and both in place */
+    char *images[2];  /* what the host writes and checks of them: the buffers themselves, or copies of device memory */
     void *patterns[2];
     double *times; /* one a call */
     int times_capacity;

@@ -18,8 +18,10 @@ struct bench {
 };
 
 /* One line a rank: where it runs. Every rank tells its own; malloc'd. */
-static char *gather_places(struct hoop_comm *comm)
+static char *gather_places(struct hoop_comm *comm, bool on_device)
 {
+    struct hoop_device device = {.size = sizeof(device), .bus = "0000:00:00", .name = "CPU"};
+    int ordinal = 0;
     const int rank = hoop_comm_rank(comm), ranks = hoop_comm_size(comm);
     char own[PLACE_BYTES] = "", host[64] = "?";
     char *all = malloc((size_t)ranks * PLACE_BYTES + 1), *to = all;
@@ -27,8 +29,12 @@ static char *gather_places(struct hoop_comm *comm)
     if (all == NULL)
         must(HOOP_ERR_MEMORY, "no memory for the names of the ranks", NULL);
     gethostname(host, sizeof(host) - 1);
-    snprintf(own, sizeof(own), "#  Rank %2d Group %2d Pid %6d on %10s device %2d [0000:00:00] CPU\n", rank, 0,
-             (int)getpid(), host, 0);
+    if (on_device)
+        must(hoop_comm_device(comm, &ordinal), "hoop_comm_device", comm);
+    if (on_device)
+        must(hoop_device_info(ordinal, &device), "hoop_device_info", NULL);
+    snprintf(own, sizeof(own), "#  Rank %2d Group %2d Pid %6d on %10s device %2d [%.10s] %.48s\n", rank, 0,
+             (int)getpid(), host, ordinal, device.bus, device.name);
     must(hoop_all_gather(own, all, PLACE_BYTES, HOOP_U8, comm, NULL), "gathering the names of the ranks", comm);
     for (int i = 0; i < ranks; i++) { /* to one string */
         const size_t length = strnlen(all + (size_t)i * PLACE_BYTES, PLACE_BYTES);
@@ -144,7 +150,7 @@ static void open_bench(struct bench *b)
     workspace_open(&b->place, options, b->comm);
     if (options->deterministic)
         open_ordered(b);
-    places = gather_places(b->comm);
+    places = gather_places(b->comm, options->device != NULL);
     progress_open(b->rank, count_sizes(options) * options_pairs(options) * roots);
     if (b->rank == 0) {
         b->json = report_json_open(options, b->ranks);
@@ -178,6 +184,8 @@ int main(int argc, char **argv)
     options_parse(&options, argc, argv);
     if (options.deterministic)
         setenv("HOOP_DETERMINISTIC", "0", 1);
+    if (options.device)
+        setenv("HOOP_DEVICE", options.device, 1);
     must(hoop_comm_init_env(&bench.comm), "joining the other ranks", NULL);
     bench.rank = hoop_comm_rank(bench.comm);
     bench.ranks = hoop_comm_size(bench.comm);

@@ -56,6 +56,32 @@ static size_t largest(size_t a, size_t b)
     return a > b ? a : b;
 }
 
+static void *ordinary_memory(size_t bytes)
+{
+    return must_have(aligned_alloc(4096, (bytes + 4095) / 4096 * 4096));
+}
+
+/* Bring the first bytes of a buffer to where the calls see them, and back to where the host does. */
+static void to_buffer(const struct workspace *w, int i, size_t bytes)
+{
+    if (w->images[i] != w->buffers[i])
+        must(hoop_mem_copy(w->comm, w->buffers[i], w->images[i], bytes), "copying to the device", w->comm);
+}
+
+static void to_image(const struct workspace *w, int i, size_t bytes)
+{
+    if (w->images[i] != w->buffers[i])
+        must(hoop_mem_copy(w->comm, w->images[i], w->buffers[i], bytes), "copying from the device", w->comm);
+}
+
+static void clear(const struct workspace *w, size_t bytes)
+{
+    for (int i = 0; i < 2; i++) {
+        memset(w->images[i], 0, bytes);
+        to_buffer(w, i, bytes);
+    }
+}
+
 void workspace_open(struct workspace *place, const struct options *options, struct hoop_comm *comm)
 {
     *place = (struct workspace){.options = options, .comm = comm, .bytes = options->most + GUARD_BYTES};
@@ -63,11 +89,14 @@ void workspace_open(struct workspace *place, const struct options *options, stru
         void *buffer = NULL;
 
         if (options->ordinary)
-            buffer = must_have(aligned_alloc(4096, (place->bytes + 4095) / 4096 * 4096));
+            buffer = ordinary_memory(place->bytes);
+        else if (options->device)
+            must(hoop_mem_alloc(comm, &buffer, place->bytes), "device memory for the buffers", comm);
         else
-            must(hoop_mem_alloc(comm, &buffer, place->bytes), "memory for the buffers", comm);
-        memset(buffer, 0, place->bytes); /* pages of their own, not the kernel's one page of zeros */
+            must(hoop_mem_alloc_host(comm, &buffer, place->bytes), "memory for the buffers", comm);
         place->buffers[i] = buffer;
+        place->images[i] = options->device ? ordinary_memory(place->bytes) : buffer;
+        memset(place->images[i], 0, place->bytes); /* pages of their own, not the kernel's one page of zeros */
         place->patterns[i] = must_have(malloc(PATTERN_PERIOD * sizeof(struct hoop_f64_i64)));
     }
 }
@@ -79,6 +108,8 @@ void workspace_close(struct workspace *place)
             free(place->buffers[i]);
         else
             must(hoop_mem_free(place->comm, place->buffers[i]), "freeing the buffers", place->comm);
+        if (place->options->device)
+            free(place->images[i]);
         free(place->patterns[i]);
     }
     free(place->times);
@@ -89,16 +120,21 @@ struct place {
     char *send, *recv;
 };
 
-static struct place where(const struct workspace *w, const struct problem *p, bool in_place)
+static struct place place_in(char *const *buffers, const struct problem *p, bool in_place)
 {
     const size_t block = (size_t)p->rank * p->count * hoop_type_size(p->type);
-    struct place place = {w->buffers[in_place], w->buffers[1]};
+    struct place place = {buffers[in_place], buffers[1]};
 
     if (in_place && p->collective->shape == SHAPE_GATHER)
         place.send += block;
     if (in_place && p->collective->shape == SHAPE_SCATTER)
         place.recv += block;
     return place;
+}
+
+static struct place where(const struct workspace *w, const struct problem *p, bool in_place)
+{
+    return place_in(w->buffers, p, in_place);
 }
 
 static void call(const struct problem *p, struct place at)
@@ -187,13 +223,24 @@ static void evaluate_isolated(const struct problem *p, double *times, int count,
     side->most = times[count - 1];
 }
 
+/* As a program that computes its input would have done just before the call. */
+static void rewrite_input(const struct workspace *w, const struct problem *p, struct place at)
+{
+    const size_t bytes = problem_send_elements(p) * hoop_type_size(p->type);
+
+    if (w->options->device)
+        must(hoop_mem_copy(w->comm, at.send, w->images[0], bytes), "copying to the device", w->comm);
+    else
+        memset(at.send, 0, bytes);
+}
+
 /* One isolated call; returns its seconds on this rank. */
 static double run_isolated(const struct workspace *w, const struct problem *p, struct place at)
 {
     double start;
 
     if (w->options->dirty)
-        memset(at.send, 0, problem_send_elements(p) * hoop_type_size(p->type));
+        rewrite_input(w, p, at);
     barrier(w->gate ? w->gate : p->comm);
     start = clock_seconds();
     call(p, at);
@@ -229,8 +276,7 @@ static void measure_price(struct workspace *w, const struct row *row, bool in_pl
     q.comm = w->ordered->comm;
     room_for_times(w, row->iterations);
     room_for_times(w->ordered, row->iterations);
-    memset(w->ordered->buffers[0], 0, row->bytes);
-    memset(w->ordered->buffers[1], 0, row->bytes);
+    clear(w->ordered, row->bytes);
     call(&q, at_ordered);
     read_plan(&q, price->plan);
     for (int i = 0; i < row->iterations; i++) {
@@ -278,13 +324,13 @@ static size_t check_result(const struct workspace *w, const struct problem *p, s
 {
     const size_t size = hoop_type_size(p->type);
     const size_t first = p->collective->shape == SHAPE_SCATTER ? (size_t)p->rank * p->count : 0;
-    const char *end = w->buffers[1] + largest(problem_send_elements(p), problem_recv_elements(p)) * size;
+    const char *end = w->images[1] + largest(problem_send_elements(p), problem_recv_elements(p)) * size;
     const bool to_root = p->collective->rooted && (p->collective->reduces || p->collective->shape == SHAPE_GATHER);
     const bool receives = !to_root || p->rank == p->root;
     size_t wrong = 0;
 
     if (receives && (p->collective->shape == SHAPE_GATHER || p->collective->shape == SHAPE_EXCHANGE))
-        wrong += check_blocks(w, p, w->buffers[1]);
+        wrong += check_blocks(w, p, w->images[1]);
     else if (receives)
         wrong += data_wrong(at.recv, p->count, w->patterns[1], first, size);
     if (!in_place)
@@ -297,15 +343,19 @@ static size_t check_result(const struct workspace *w, const struct problem *p, s
 /* Fresh data, one call, a look at every element; the sum over all ranks. */
 static long long check(const struct workspace *w, const struct problem *p, bool in_place)
 {
-    const struct place at = where(w, p, in_place);
+    const struct place at = place_in(w->images, p, in_place);
     const size_t size = hoop_type_size(p->type);
-    const size_t bytes = largest(problem_send_elements(p), problem_recv_elements(p)) * size;
+    const size_t bytes = GUARD_BYTES + largest(problem_send_elements(p), problem_recv_elements(p)) * size;
     double wrong;
 
     write_patterns(w, p);
-    memset(w->buffers[1], GUARD_VALUE, bytes + GUARD_BYTES);
+    memset(w->images[1], GUARD_VALUE, bytes);
     data_fill(at.send, problem_send_elements(p), w->patterns[0], 0, size);
-    call(p, at);
+    to_buffer(w, 0, bytes);
+    to_buffer(w, 1, bytes);
+    call(p, where(w, p, in_place));
+    to_image(w, 0, bytes);
+    to_image(w, 1, bytes);
     wrong = (double)check_result(w, p, at, in_place);
     agree(p, &wrong, 1, HOOP_SUM);
     return (long long)wrong;
@@ -319,8 +369,7 @@ static void measure_side(struct workspace *w, struct row *row, bool in_place)
 
     *side = (struct side){.present = true, .wrong = -1};
     progress_part("warming up", 0);
-    memset(w->buffers[0], 0, row->bytes);
-    memset(w->buffers[1], 0, row->bytes);
+    clear(w, row->bytes);
     row->iterations = plan_iterations(w, row, at);
     progress_part("back to back", 0);
     if (!w->options->osu)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_JSON = 300, KEY_OSU, KEY_MALLOC, KEY_DIRTY, KEY_DETERMINISTIC, KEY_CALIBRATE };
+enum { KEY_JSON = 300, KEY_OSU, KEY_MALLOC, KEY_DIRTY, KEY_DETERMINISTIC, KEY_CALIBRATE, KEY_DEVICE };
 
 static const struct argp_option table[] = {
     {NULL, 0, NULL, 0, "Sizes (suffixes K, M and G are powers of 1024):", 1},
@@ -24,6 +24,11 @@ static const struct argp_option table[] = {
      2},
     {"root", 'r', "RANK", 0, "root of reduce and broadcast: a rank, or all (default 0)", 2},
     {"malloc", KEY_MALLOC, NULL, 0, "ordinary memory, not hoop_mem_alloc's", 2},
+    {"device", KEY_DEVICE, "DEVICE", 0,
+     "buffers in the memory of a CUDA device: cuda (each rank's own: its number on the host, modulo the devices), or "
+     "cuda:N; sets "
+     "HOOP_DEVICE",
+     2},
     {"dirty", KEY_DIRTY, NULL, 0, "rewrite the send buffer before each isolated call, as a program would", 2},
     {"deterministic", KEY_DETERMINISTIC, NULL, 0,
      "time isolated calls with HOOP_DETERMINISTIC=1 too, by turns with those without, and show the price", 2},
@@ -55,6 +60,7 @@ static const struct hoop_manual_section sections[] = {
     {"EXAMPLES", "  hooprun -n 2 hoop-bench all_reduce -b 8 -e 64M -f 8\n"
                  "  hooprun -n 4 hoop-bench reduce_scatter -d all -o all -e 1M\n"
                  "  hooprun -n 8 --no-prefix hoop-bench broadcast -r all --json b.json\n"
+                 "  hooprun -n 4 hoop-bench all_reduce --device cuda\n"
                  "  HOOP_ALGO=ring hooprun -n 2 hoop-bench all_reduce --osu\n"
                  "  hooprun -n 4 --no-prefix hoop-bench --calibrate"},
     {"COLUMNS", "size\tthe larger of the bytes that a rank sends and receives\n"
@@ -97,6 +103,7 @@ static const struct hoop_manual_words words[] = {
      "float double half bfloat16 f8e4m3 f8e5m2 int8 int16 int32 int64 uint8 uint16 uint32 uint64 float_int32 "
      "double_int64 int32_int32 int64_int64 all"},
     {"root", "0 all"},
+    {"device", "cuda"},
     {"json", "@file"},
     {"calibrate", "@file"},
     {NULL, NULL},
@@ -200,6 +207,11 @@ static bool parse_how(int key, char *argument, struct argp_state *state)
     case KEY_MALLOC:
         options->ordinary = true;
         return true;
+    case KEY_DEVICE:
+        if (strncmp(argument, "cuda", 4) != 0)
+            argp_error(state, "--device %s: give cuda or cuda:N", argument);
+        options->device = argument;
+        return true;
     case KEY_DIRTY:
         options->dirty = true;
         return true;
@@ -256,6 +268,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
             argp_error(state, "which collective?");
         if (options->collective && options->calibrate)
             argp_error(state, "--calibrate takes no collective: it runs several");
+        if (options->device && (options->ordinary || options->calibrate))
+            argp_error(state, "--device goes with neither --malloc nor --calibrate: they are for host memory");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;

@@ -35,8 +35,8 @@ void report_head(const struct options *options, const char *places)
 
     printf("# hoop-bench version %d.%d.%d\n", version / 10000, version / 100 % 100, version % 100);
     printf("# Collective test starting: %s\n", options->collective->name);
-    printf("# nThread 1 nGpus 0 minBytes %zu maxBytes %zu step: %zu(%s) warmup iters: %d ", options->least,
-           options->most, options->factor > 1 ? options->factor : options->step,
+    printf("# nThread 1 nGpus %d minBytes %zu maxBytes %zu step: %zu(%s) warmup iters: %d ", options->device != NULL,
+           options->least, options->most, options->factor > 1 ? options->factor : options->step,
            options->factor > 1 ? "factor" : "bytes", options->warmups);
     print_iterations(options);
     printf("agg iters: 1 validation: %d graph: 0 unalign: 0\n#\n", options->checks);

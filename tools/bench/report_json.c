@@ -21,7 +21,10 @@ FILE *report_json_open(const struct options *options, int ranks)
             version / 100 % 100, version % 100);
     fprintf(file, "  \"collective\": \"%s\",\n  \"ranks\": %d,\n", options->collective->name, ranks);
     fprintf(file, "  \"memory\": \"%s\",\n  \"dirty\": %s,\n  \"warmup_iterations\": %d,\n  \"results\": [",
-            options->ordinary ? "malloc" : "hoop_mem_alloc", options->dirty ? "true" : "false", options->warmups);
+            options->device     ? "device"
+            : options->ordinary ? "malloc"
+                                : "hoop_mem_alloc",
+            options->dirty ? "true" : "false", options->warmups);
     return file;
 }
 
