@@ -108,14 +108,18 @@ struct hoop_lane_plan {
     struct hoop_step *step;
 };
 
-/* Ranks in groups of such as are near each other: of a NUMA node, a socket, a host. Equal on all ranks; read-only. */
+struct hoop_notes;
+
+/* Ranks in groups of such as are near each other: of a NUMA node, a socket, a host. Equal on all ranks; read-only but for the notes,
+ * so choices by the same groups are made one at a time. */
 struct hoop_groups {
     int ranks, groups;
-    bool equal;        /* as many ranks in each group */
-    const int *group;  /* number of each rank's group; groups are numbered by their first ranks */
-    const int *place;  /* of each rank in its group, in rank order */
-    const int *first;  /* group g is member[first[g]] … member[first[g + 1] - 1]; groups + 1 of them */
-    const int *member; /* ranks, group by group */
+    bool equal;               /* as many ranks in each group */
+    const int *group;         /* number of each rank's group; groups are numbered by their first ranks */
+    const int *place;         /* of each rank in its group, in rank order */
+    const int *first;         /* group g is member[first[g]] … member[first[g + 1] - 1]; groups + 1 of them */
+    const int *member;        /* ranks, group by group */
+    struct hoop_notes *notes; /* the library's own, of what it found out about plans among these groups */
 };
 
 struct hoop_algo;
@@ -162,6 +166,13 @@ struct hoop_cost {
     double joined; /* most parts sent by one rank beyond the first ones of its messages */
 };
 
+/* What of a plan crosses from one group of ranks to another. */
+struct hoop_crossing {
+    double near, far; /* messages of the longest chain inside of groups, and across */
+    double volume;    /* most data that one rank sends across, in vectors */
+    double load;      /* most data that leaves one group, or enters it */
+};
+
 struct hoop_builder;
 struct hoop_lane;
 
@@ -172,6 +183,8 @@ struct hoop_algo {
     bool (*applicable)(const struct hoop_problem *problem);
     /* The formulas of the file's head. */
     struct hoop_cost (*cost)(const struct hoop_problem *problem);
+    /* What crosses the problem's groups. NULL: it is counted in the plans. */
+    struct hoop_crossing (*cross)(const struct hoop_problem *problem);
     /* Write the plan of problem->rank. Pure: same problem, same plan. Returns hoop_builder_status. */
     enum hoop_status (*plan)(struct hoop_builder *builder, const struct hoop_problem *problem);
     /* plan and cost see the true root and rank, to keep the order of ranks; false: they see root 0, relabelled. */
@@ -293,6 +306,12 @@ HOOP_API enum hoop_status hoop_groups_new(struct hoop_groups **groups, int ranks
  * Blocking: never.   Threads: any.   Errors: HOOP_ERR_ARG (no such text), HOOP_ERR_MEMORY. */
 HOOP_API enum hoop_status hoop_groups_cut(struct hoop_groups **groups, int ranks, const char *sizes);
 
+/* Groups in words without blanks: "none" for NULL, sizes as hoop_groups_cut reads them where the groups are neighbours in few sizes, else
+ * "~" and a hash of which rank is where. Equal texts for the same number of ranks: equal groups, up to a hash's chance.
+ * Always ends with NUL.   Blocking: never.   Threads: any.   Errors: none. */
+enum { HOOP_GROUPS_TEXT = 32 };
+HOOP_API void hoop_groups_text(char text[HOOP_GROUPS_TEXT], const struct hoop_groups *groups);
+
 /* Free groups; NULL is allowed.   Blocking: never.   Threads: any.   Errors: none. */
 HOOP_API void hoop_groups_free(struct hoop_groups *groups);
 
@@ -352,7 +371,7 @@ HOOP_API enum hoop_status hoop_plan_check(struct hoop_plan *const *plan, struct 
 /* Constants of the cost model; the list with ranges and help is lib/plan/model.def. Times in ns, rates in GB/s, which is
  * bytes per ns. Plain data. */
 struct hoop_model {
-    double hop, hop_crowded, post, slot, copy, reduce;
+    double hop, hop_crowded, post, slot, copy, reduce, hop_across, uplink;
     bool measured; /* read from a file, not built in */
 };
 
@@ -362,6 +381,7 @@ struct hoop_prediction {
     double hops;     /* the longest chain of messages */
     double messages; /* work for messages and slices */
     double copy, reduce;
+    double across; /* data that cross from group to group; copy has the rest. 0 without groups */
 };
 
 /* The constants that are compiled in.   Blocking: never.   Threads: any.   Errors: none. */
@@ -372,6 +392,8 @@ HOOP_API struct hoop_model hoop_model_builtin(void);
  *     depth * hop + crowd * (messages * post + (moved / frame + joined) * slot + moved / copy + reduced / reduce)
  *
  * where crowd is 1, or ranks / cores where ranks outnumber cores and take turns. A pure function; it grows with bytes.
+ * If the problem has groups, messages of the longest chain that cross take hop_across, and what a rank sends across takes the longer
+ * of two times: its own to move that, and that of its group's uplink for what all in it send across.
  * problem  solved by the algorithm.
  * bytes    of the collective's whole vector (of all ranks together where there are blocks).
  * frame    bytes of one slice, 1 or more.   cores  that the ranks share, 1 or more.
@@ -425,12 +447,12 @@ struct hoop_choice {
     const struct hoop_algo *flat;   /* serves every collective */
     const struct hoop_algo *forced; /* HOOP_ALGO; NULL: by cost. Where it cannot serve a collective, cost decides */
     const struct hoop_algo *inter, *intra; /* the forced one's parts; NULL: by cost */
-    const struct hoop_groups *groups;      /* HOOP_GROUPS, or the machine's; NULL: none */
-    size_t frame, flat_max;                /* HOOP_SLICE; HOOP_FLAT_MAX */
-    size_t direct_min;                     /* HOOP_DIRECT_MIN; 0: by ranks and cores */
-    int cores;                             /* that the ranks may run on, all together */
-    bool deterministic;                    /* HOOP_DETERMINISTIC: what combines, combines in rank order */
-    struct hoop_model model;               /* HOOP_MODEL, or the built-in one */
+    const struct hoop_groups *groups; /* HOOP_GROUPS, or the machine's; NULL: none. Costs count what crosses them */
+    size_t frame, flat_max;           /* HOOP_SLICE; HOOP_FLAT_MAX */
+    size_t direct_min;                /* HOOP_DIRECT_MIN; 0: by ranks and cores */
+    int cores;                        /* that the ranks may run on, all together */
+    bool deterministic;               /* HOOP_DETERMINISTIC: what combines, combines in rank order */
+    struct hoop_model model;          /* HOOP_MODEL, or the built-in one */
 };
 
 /* What a communicator made now on this machine would choose by: settings from the environment, the cores of this process,

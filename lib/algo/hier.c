@@ -191,6 +191,7 @@ static enum hoop_status plan(struct hoop_builder *b, const struct hoop_problem *
 const struct hoop_algo hoop_algo_hier = {.name = "hier",
                                          .applicable = hoop_hier_applicable,
                                          .cost = hoop_hier_cost,
+                                         .cross = hoop_hier_cross,
                                          .plan = plan,
                                          .any_root = true,
                                          .composed = true};

@@ -25,5 +25,6 @@ int hoop_hier_leaders_grid(const struct hoop_problem *problem);
 
 bool hoop_hier_applicable(const struct hoop_problem *problem);
 struct hoop_cost hoop_hier_cost(const struct hoop_problem *problem);
+struct hoop_crossing hoop_hier_cross(const struct hoop_problem *problem);
 
 #endif

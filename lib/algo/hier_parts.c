@@ -157,3 +157,15 @@ struct hoop_cost hoop_hier_cost(const struct hoop_problem *p)
         sum = plus(sum, cost_of(p, HOOP_HIER_INSIDE, HOOP_ALL_GATHER, m), parts, 1);
     return sum;
 }
+
+/* Only the part across crosses; each rank of a group carries its share of it, or the leader all. */
+struct hoop_crossing hoop_hier_cross(const struct hoop_problem *p)
+{
+    const struct hoop_cost across = cost_of(p, HOOP_HIER_ACROSS, p->coll, p->groups->groups);
+    const int carriers = hoop_hier_shared(p) ? hoop_hier_size(p->groups, 0) : 1;
+
+    return (struct hoop_crossing){.near = hoop_hier_cost(p).depth - across.depth,
+                                  .far = across.depth,
+                                  .volume = across.volume / carriers,
+                                  .load = across.volume};
+}

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "comm/comm.h"
+#include "plan/crossing.h"
 
 /* Is there but one NUMA node? Most machines are such, and then nothing more is read. */
 static bool one_node(void)
@@ -54,28 +55,36 @@ int hoop_comm_node(const uint64_t *cpus, int words)
     return node;
 }
 
-enum hoop_status hoop_comm_group(struct hoop_comm *comm, const int *node)
+static enum hoop_status cut(struct hoop_comm *comm, const char *sizes)
 {
-    const char *sizes = comm->settings.value[HOOP_SETTING_GROUPS].word;
+    const enum hoop_status status = hoop_groups_cut(&comm->groups, comm->ranks, sizes);
+
+    return status != HOOP_ERR_ARG
+               ? status
+               : hoop_fail(HOOP_ERR_SETUP,
+                           "HOOP_GROUPS=%s: give auto, none, or the number of ranks in a group (several with commas)",
+                           sizes);
+}
+
+static enum hoop_status by_node(struct hoop_comm *comm, const int *node)
+{
     bool differ = false;
 
-    if (strcmp(sizes, "none") == 0)
-        return HOOP_OK;
-    if (strcmp(sizes, "auto") != 0) {
-        const enum hoop_status status = hoop_groups_cut(&comm->groups, comm->ranks, sizes);
-        if (status == HOOP_ERR_ARG)
-            return hoop_fail(HOOP_ERR_SETUP,
-                             "HOOP_GROUPS=%s: give auto, none, or the number of ranks in a group (several with commas)",
-                             sizes);
-        comm->choice.groups = comm->groups;
-        return status;
-    }
     for (int rank = 0; rank < comm->ranks; rank++) {
         if (node[rank] < 0)
             return HOOP_OK;
         differ = differ || node[rank] != node[0];
     }
-    const enum hoop_status status = differ ? hoop_groups_new(&comm->groups, comm->ranks, node) : HOOP_OK;
+    return differ ? hoop_groups_new(&comm->groups, comm->ranks, node) : HOOP_OK;
+}
+
+enum hoop_status hoop_comm_group(struct hoop_comm *comm, const int *node)
+{
+    const char *sizes = comm->settings.value[HOOP_SETTING_GROUPS].word;
+
+    if (strcmp(sizes, "none") == 0)
+        return HOOP_OK;
+    const enum hoop_status status = strcmp(sizes, "auto") == 0 ? by_node(comm, node) : cut(comm, sizes);
     comm->choice.groups = comm->groups;
-    return status;
+    return status == HOOP_OK && comm->groups ? hoop_crossing_learn(&comm->choice.model, comm->groups) : status;
 }

@@ -272,9 +272,9 @@ static enum hoop_status set_up(struct hoop_comm *comm, const struct hoop_unique_
     if (status == HOOP_OK)
         status = hoop_device_survey(comm);
     if (status == HOOP_OK)
-        status = hoop_comm_group(comm, lifeline + comm->ranks);
-    if (status == HOOP_OK)
         comm->choice.model = leader.model;
+    if (status == HOOP_OK)
+        status = hoop_comm_group(comm, lifeline + comm->ranks);
     if (status == HOOP_OK)
         status = open_board(comm, share, &leader, key, hoop_boot_descriptor(boot), lifeline, deadline);
     if (status == HOOP_OK)

@@ -176,18 +176,18 @@ struct hoop_decision hoop_tune_select(struct hoop_comm *comm, const struct hoop_
 
 static enum hoop_status remember(struct hoop_comm *comm, int key, const struct hoop_algo *algo, double ns)
 {
-    const struct hoop_wisdom_line line = {
-        .coll = (enum hoop_coll)(key / HOOP_WISDOM_SIZES / 2 / HOOP_WISDOM_CLASSES),
-        .kind = (enum hoop_wisdom_class)(key / HOOP_WISDOM_SIZES / 2 % HOOP_WISDOM_CLASSES),
-        .in_place = key / HOOP_WISDOM_SIZES % 2 != 0,
-        .size = key % HOOP_WISDOM_SIZES,
-        .ranks = comm->ranks,
-        .cores = comm->choice.cores,
-        .channels = comm->channels,
-        .slice = comm->choice.frame,
-        .algo = algo,
-        .ns = (uint64_t)(ns + 0.5)};
+    struct hoop_wisdom_line line = {.coll = (enum hoop_coll)(key / HOOP_WISDOM_SIZES / 2 / HOOP_WISDOM_CLASSES),
+                                    .kind = (enum hoop_wisdom_class)(key / HOOP_WISDOM_SIZES / 2 % HOOP_WISDOM_CLASSES),
+                                    .in_place = key / HOOP_WISDOM_SIZES % 2 != 0,
+                                    .size = key % HOOP_WISDOM_SIZES,
+                                    .ranks = comm->ranks,
+                                    .cores = comm->choice.cores,
+                                    .channels = comm->channels,
+                                    .slice = comm->choice.frame,
+                                    .algo = algo,
+                                    .ns = (uint64_t)(ns + 0.5)};
 
+    hoop_groups_text(line.groups, comm->groups);
     comm->tune->settled[key] = number_of(algo);
     comm->tune->measured[key] = 1;
     return hoop_wisdom_put(&comm->tune->wisdom, &line);
@@ -272,14 +272,16 @@ enum hoop_status hoop_tune_open(struct hoop_comm *comm)
 enum hoop_status hoop_tune_share(struct hoop_comm *comm)
 {
     struct hoop_tune *tune = comm->tune;
+    char groups[HOOP_GROUPS_TEXT];
     int algos = 0;
 
+    hoop_groups_text(groups, comm->groups);
     if (tune == NULL || comm->settings.value[HOOP_SETTING_WISDOM].empty)
         return HOOP_OK;
     for (size_t i = 0; i < tune->wisdom.lines; i++) {
         const struct hoop_wisdom_line *line = &tune->wisdom.line[i];
         if (line->ranks == comm->ranks && line->cores == comm->choice.cores && line->channels == comm->channels &&
-            line->slice == comm->choice.frame)
+            line->slice == comm->choice.frame && strcmp(line->groups, groups) == 0)
             tune->settled[key_of(line->coll, line->kind, line->in_place, line->size)] = number_of(line->algo);
     }
     hoop_wisdom_free(&tune->wisdom);

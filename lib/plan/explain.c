@@ -208,6 +208,12 @@ static void each_change(const struct facts *facts, struct text *text, change_wri
     }
 }
 
+static const char *groups_text(const struct facts *facts, char text[HOOP_GROUPS_TEXT])
+{
+    hoop_groups_text(text, facts->choice->groups);
+    return text;
+}
+
 static const char *chosen(const struct facts *facts, char name[HOOP_ALGO_TEXT])
 {
     hoop_algo_text(name, facts->decision.algo, facts->decision.inter, facts->decision.intra);
@@ -223,15 +229,16 @@ static void say_us(struct text *text, double ns)
 
 static void text_candidates(const struct facts *facts, struct text *text)
 {
-    say(text, "  candidate              predicted =      hops +  messages +      copy +    reduce   (us)\n");
+    say(text,
+        "  candidate              predicted =      hops +  messages +      copy +    across +    reduce   (us)\n");
     for (int i = 0; i < facts->candidates; i++) {
         const struct candidate *candidate = &facts->candidate[i];
         say(text, "%c %-20s", candidate->algo == facts->decision.algo ? '*' : ' ', candidate->name);
         if (candidate->fit) {
             const struct hoop_prediction *predicted = &candidate->predicted;
-            const double part[] = {predicted->time, predicted->hops, predicted->messages, predicted->copy,
-                                   predicted->reduce};
-            for (int p = 0; p < 5; p++)
+            const double part[] = {predicted->time, predicted->hops,   predicted->messages,
+                                   predicted->copy, predicted->across, predicted->reduce};
+            for (int p = 0; p < 6; p++)
                 say_us(text, part[p]);
         } else {
             say(text, "  left out: %s", candidate->why);
@@ -332,8 +339,11 @@ static void write_text(const struct facts *facts, struct text *text)
     char why[256], name[HOOP_ALGO_TEXT];
 
     reason(facts, why);
-    say(text, "%s of %zu bytes, %d rank%s on %d core%s\n", hoop_coll_name(facts->problem->coll), facts->bytes,
+    say(text, "%s of %zu bytes, %d rank%s on %d core%s", hoop_coll_name(facts->problem->coll), facts->bytes,
         facts->problem->ranks, alone(facts) ? "" : "s", facts->choice->cores, facts->choice->cores == 1 ? "" : "s");
+    if (facts->choice->groups)
+        say(text, ", in %d groups: %s", facts->choice->groups->groups, groups_text(facts, name));
+    say(text, "\n");
     text_candidates(facts, text);
     say(text, "choice     %s: %s\n", alone(facts) ? "alone" : chosen(facts, name), why);
     if (!alone(facts) && facts->problem->coll != HOOP_BARRIER) {
@@ -363,8 +373,8 @@ static void json_candidates(const struct facts *facts, struct text *text)
         if (candidate->fit)
             say(text,
                 "\"predicted_ns\":%" PRIu64 ",\"hops_ns\":%" PRIu64 ",\"messages_ns\":%" PRIu64 ",\"copy_ns\":%" PRIu64
-                ",\"reduce_ns\":%" PRIu64 "}",
-                whole(p->time), whole(p->hops), whole(p->messages), whole(p->copy), whole(p->reduce));
+                ",\"across_ns\":%" PRIu64 ",\"reduce_ns\":%" PRIu64 "}",
+                whole(p->time), whole(p->hops), whole(p->messages), whole(p->copy), whole(p->across), whole(p->reduce));
         else
             say(text, "\"why\":\"%s\"}", candidate->why);
     }
@@ -422,6 +432,7 @@ static void write_json(const struct facts *facts, struct text *text)
     reason(facts, why);
     say(text, "{\"collective\":\"%s\",\"bytes\":%zu,\"ranks\":%d,\"cores\":%d,", hoop_coll_name(facts->problem->coll),
         facts->bytes, facts->problem->ranks, facts->choice->cores);
+    say(text, "\"groups\":\"%s\",", groups_text(facts, name));
     json_candidates(facts, text);
     say(text, "\"choice\":\"%s\",\"because\":\"%s\",\"first_bytes\":%zu,", alone(facts) ? "alone" : chosen(facts, name),
         why, facts->first);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Groups of ranks: see hoop/plan.h. One block of memory, so that they are freed as one. */
+/* Groups of ranks: see hoop/plan.h. One block of memory, and the notes. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/status.h"
 #include "hoop/plan.h"
+#include "plan/crossing.h"
 
 /* Number the groups by their first ranks; group[] holds labels before. Returns how many there are. */
 static int number_groups(int ranks, const int *label, int *group, int *leader)
@@ -30,6 +33,11 @@ enum hoop_status hoop_groups_new(struct hoop_groups **groups, int ranks, const i
 
     if (new == NULL)
         return HOOP_ERR_MEMORY;
+    new->notes = hoop_calloc(1, sizeof *new->notes);
+    if (new->notes == NULL) {
+        hoop_free(new);
+        return HOOP_ERR_MEMORY;
+    }
     int *group = (int *)(new + 1), *place = group + n, *member = place + n, *first = member + n;
 
     new->ranks = ranks;
@@ -89,7 +97,47 @@ enum hoop_status hoop_groups_cut(struct hoop_groups **groups, int ranks, const c
     return status;
 }
 
+/* Are the groups neighbours whose sizes come by turns of so many, but for the last one, which may be smaller? */
+static bool by_turns(const struct hoop_groups *groups, int turns)
+{
+    for (int i = 0; i < groups->ranks; i++)
+        if (groups->member[i] != i)
+            return false;
+    for (int g = turns; g < groups->groups; g++) {
+        const int size = groups->first[g + 1] - groups->first[g],
+                  wanted = groups->first[g % turns + 1] - groups->first[g % turns];
+        if (size != wanted && (g < groups->groups - 1 || size > wanted))
+            return false;
+    }
+    return true;
+}
+
+void hoop_groups_text(char text[HOOP_GROUPS_TEXT], const struct hoop_groups *groups)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+
+    snprintf(text, HOOP_GROUPS_TEXT, "none");
+    if (groups == NULL)
+        return;
+    for (int turns = 1; turns <= groups->groups; turns++) {
+        size_t used = 0;
+
+        for (int g = 0; g < turns && used < HOOP_GROUPS_TEXT; g++)
+            used += (size_t)snprintf(text + used, HOOP_GROUPS_TEXT - used, "%s%d", g > 0 ? "," : "",
+                                     groups->first[g + 1] - groups->first[g]);
+        if (used >= HOOP_GROUPS_TEXT)
+            break;
+        if (by_turns(groups, turns))
+            return;
+    }
+    for (int rank = 0; rank < groups->ranks; rank++)
+        hash = (hash ^ (uint64_t)groups->group[rank]) * 0x100000001b3u;
+    snprintf(text, HOOP_GROUPS_TEXT, "~%016" PRIx64, hash);
+}
+
 void hoop_groups_free(struct hoop_groups *groups)
 {
+    if (groups)
+        hoop_free(groups->notes);
     hoop_free(groups);
 }

@@ -18,6 +18,7 @@
 
 #include "base/status.h"
 #include "hoop/plan.h"
+#include "plan/crossing.h"
 #include "plan/lines.h"
 #include "plan/model.h"
 
@@ -80,20 +81,35 @@ bool hoop_model_valid(const struct hoop_model *model)
 
 /* ---- prediction ---- */
 
+/* What crosses from group to group counts by itself. A rank has one port, so it sends that after or before the rest. */
+static void cross(struct hoop_prediction *prediction, const struct hoop_model *model, struct hoop_crossing crossing,
+                  double bytes, double hop, double crowd)
+{
+    const double far = hop > model->hop_across ? hop : model->hop_across,
+                 own = crowd * crossing.volume * bytes / model->copy, shared = crossing.load * bytes / model->uplink;
+
+    prediction->hops = crossing.near * hop + crossing.far * far;
+    prediction->copy = prediction->copy > own ? prediction->copy - own : 0;
+    prediction->across = own > shared ? own : shared;
+}
+
 struct hoop_prediction hoop_model_predict(const struct hoop_model *model, const struct hoop_algo *algo,
                                           const struct hoop_problem *problem, size_t bytes, size_t frame, int cores)
 {
     const struct hoop_cost cost = algo->cost(problem);
     const double crowd = problem->ranks > cores ? (double)problem->ranks / cores : 1;
     const double moved = cost.volume * (double)bytes, reduced = cost.reduced * (double)bytes;
+    const double hop = crowd > 1 ? model->hop_crowded : model->hop;
     struct hoop_prediction prediction = {
-        .hops = cost.depth * (crowd > 1 ? model->hop_crowded : model->hop),
+        .hops = cost.depth * hop,
         .messages = crowd * (cost.messages * model->post + (moved / (double)frame + cost.joined) * model->slot),
         .copy = crowd * moved / model->copy,
         .reduce = crowd * reduced / model->reduce,
     };
 
-    prediction.time = prediction.hops + prediction.messages + prediction.copy + prediction.reduce;
+    if (problem->groups)
+        cross(&prediction, model, hoop_crossing_of(model, algo, problem, &cost), (double)bytes, hop, crowd);
+    prediction.time = prediction.hops + prediction.messages + prediction.copy + prediction.across + prediction.reduce;
     return prediction;
 }
 

@@ -30,7 +30,8 @@ int hoop_wisdom_size(size_t bytes)
 static bool about_the_same(const struct hoop_wisdom_line *a, const struct hoop_wisdom_line *b)
 {
     return a->coll == b->coll && a->kind == b->kind && a->in_place == b->in_place && a->size == b->size &&
-           a->ranks == b->ranks && a->cores == b->cores && a->channels == b->channels && a->slice == b->slice;
+           a->ranks == b->ranks && a->cores == b->cores && a->channels == b->channels && a->slice == b->slice &&
+           strcmp(a->groups, b->groups) == 0;
 }
 
 enum hoop_status hoop_wisdom_put(struct hoop_wisdom *wisdom, const struct hoop_wisdom_line *line)
@@ -84,6 +85,24 @@ static const struct hoop_algo *find_algo(struct hoop_word word)
     char name[33];
 
     return word.length < sizeof name ? hoop_algo_find(hoop_word_shown(word, name)) : NULL;
+}
+
+/* Groups in words, as far as they can be such; whose they are is seen where they are compared. */
+static bool read_groups(struct hoop_word word, char groups[HOOP_GROUPS_TEXT])
+{
+    const bool none = hoop_word_is(word, "none");
+
+    for (size_t i = 0; i < word.length && !none; i++)
+        if (strchr(word.text[0] == '~' && i > 0 ? "0123456789abcdef"
+                   : i == 0                     ? "~123456789"
+                                                : "0123456789,",
+                   word.text[i]) == NULL)
+            return false;
+    if (word.length == 0 || word.length >= HOOP_GROUPS_TEXT)
+        return false;
+    memcpy(groups, word.text, word.length);
+    groups[word.length] = 0;
+    return true;
 }
 
 static enum hoop_status wrong(int number, struct hoop_word word, const char *what)
@@ -146,6 +165,9 @@ static enum hoop_status read_line(struct hoop_word rest, int number, struct hoop
     if (status != HOOP_OK)
         return status;
     word = hoop_word_next(&rest);
+    if (!read_groups(word, line->groups))
+        return wrong(number, word, "groups: none, sizes with commas, or ~ and a hash");
+    word = hoop_word_next(&rest);
     if ((line->algo = find_algo(word)) == NULL)
         return wrong(number, word, "algorithm");
     word = hoop_word_next(&rest);
@@ -167,8 +189,11 @@ enum hoop_status hoop_wisdom_parse(struct hoop_wisdom *wisdom, const char *text,
                          HOOP_WISDOM_VERSION);
     const struct hoop_word format = hoop_word_next(&rest), version = hoop_word_next(&rest),
                            more = hoop_word_next(&rest);
-    if (!hoop_word_is(format, "hoop-wisdom") || !hoop_word_is(version, "1") || more.length > 0)
-        return hoop_fail(HOOP_ERR_ARG, "line 1: wisdom begins with \"hoop-wisdom %d\"", HOOP_WISDOM_VERSION);
+    if (!hoop_word_is(format, "hoop-wisdom") || !hoop_word_is(version, "2") || more.length > 0)
+        return hoop_fail(
+            HOOP_ERR_ARG,
+            "line 1: wisdom begins with \"hoop-wisdom %d\"; what does not is of another version, or something else",
+            HOOP_WISDOM_VERSION);
     while (hoop_line_next(&lines, &rest)) {
         struct hoop_wisdom_line line;
         bool empty;
@@ -184,14 +209,14 @@ enum hoop_status hoop_wisdom_parse(struct hoop_wisdom *wisdom, const char *text,
 enum hoop_status hoop_wisdom_print(const struct hoop_wisdom *wisdom, FILE *file)
 {
     int written =
-        fprintf(file, "hoop-wisdom %d\n# collective class place bytes ranks cores slice channels algorithm ns\n",
+        fprintf(file, "hoop-wisdom %d\n# collective class place bytes ranks cores slice channels groups algorithm ns\n",
                 HOOP_WISDOM_VERSION);
 
     for (size_t i = 0; i < wisdom->lines && written >= 0; i++) {
         const struct hoop_wisdom_line *line = &wisdom->line[i];
-        written = fprintf(file, "%s %s %s %" PRIu64 " %d %d %zu %d %s %" PRIu64 "\n", hoop_coll_name(line->coll),
+        written = fprintf(file, "%s %s %s %" PRIu64 " %d %d %zu %d %s %s %" PRIu64 "\n", hoop_coll_name(line->coll),
                           classes[line->kind], places[line->in_place], (uint64_t)1 << line->size, line->ranks,
-                          line->cores, line->slice, line->channels, line->algo->name, line->ns);
+                          line->cores, line->slice, line->channels, line->groups, line->algo->name, line->ns);
     }
     return written < 0 || fflush(file) != 0 ? hoop_fail_errno(HOOP_ERR_SYSTEM, "the wisdom cannot be written")
                                             : HOOP_OK;

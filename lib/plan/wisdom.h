@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* Wisdom: which algorithm was the fastest when several were tried, as text that is kept between runs.
  *
- *     hoop-wisdom 1
- *     # collective class place bytes ranks cores slice channels algorithm ns
- *     all_reduce real out_of_place 1048576 4 2 131072 1 twoshot 207400
+ *     hoop-wisdom 2
+ *     # collective class place bytes ranks cores slice channels groups algorithm ns
+ *     all_reduce real out_of_place 1048576 4 2 131072 1 none twoshot 207400
  *
  * A line is about calls of one collective, class and place whose whole vector has at least the bytes (a power of two) and less than
- * twice as many, among so many ranks on so many cores with these settings. ns is what the fastest took. Of equal lines the later one
+ * twice as many, among so many ranks on so many cores with these settings and groups (hoop_groups_text). ns is what the fastest took. Of equal lines the later one
  * counts.
  */
 #ifndef HOOP_PLAN_WISDOM_H
@@ -27,7 +27,7 @@ enum hoop_wisdom_class {
 };
 
 enum {
-    HOOP_WISDOM_VERSION = 1,
+    HOOP_WISDOM_VERSION = 2,
     HOOP_WISDOM_FILE = 1 << 20, /* most bytes of a file */
     HOOP_WISDOM_LINES = 16384,  /* most lines of it that say something */
     HOOP_WISDOM_SIZES = 48      /* powers of two, from 1 byte; the last one stands for all above */
@@ -40,6 +40,7 @@ struct hoop_wisdom_line {
     int size; /* the vector has 2^size bytes or more */
     int ranks, cores, channels;
     size_t slice;
+    char groups[HOOP_GROUPS_TEXT];
     const struct hoop_algo *algo;
     uint64_t ns;
 };

@@ -16,7 +16,6 @@ enum { COUNT = 5000, CALLS = 16, RANKS = 4 };
 
 /* What every rank saw, to compare. */
 struct seen {
-    const char *file;
     bool tries;              /* several algorithms are expected */
     char plan[RANKS][3][64]; /* the one in the end: of an exact sum, of a real one, of a broadcast */
     float real[RANKS][CALLS][COUNT];
@@ -185,6 +184,35 @@ START_TEST(measured_kept_and_used)
 }
 END_TEST
 
+/* What was measured with other groups is not asked, and stays. */
+START_TEST(groups_are_their_own_matter)
+{
+    static struct seen seen;
+    static const char *const groups[] = {"none", "2", "3"};
+    char path[] = "/tmp/hoop-wisdom-XXXXXX";
+
+    close(mkstemp(path));
+    unlink(path);
+    setenv("HOOP_WISDOM", path, 1);
+    setenv("HOOP_EFFORT", "measure", 1);
+    for (int round = 0; round < 6; round++) { /* the second time around all is known */
+        setenv("HOOP_GROUPS", groups[round % 3], 1);
+        memset(&seen, 0, sizeof seen);
+        seen.tries = round < 3;
+        harness_threads(RANKS, body, &seen);
+        check_alike(&seen);
+    }
+    struct hoop_wisdom wisdom = read_file(path);
+    int lines[3] = {0};
+    for (size_t i = 0; i < wisdom.lines; i++)
+        for (int g = 0; g < 3; g++)
+            lines[g] += strcmp(wisdom.line[i].groups, groups[g]) == 0;
+    ck_assert(lines[0] >= 3 && lines[1] >= 3 && lines[2] >= 3);
+    hoop_wisdom_free(&wisdom);
+    unlink(path);
+}
+END_TEST
+
 static int refused(struct harness_rank *self)
 {
     struct hoop_comm *comm = harness_join(self);
@@ -197,7 +225,7 @@ START_TEST(bad_files_are_refused_by_all)
 {
     char path[] = "/tmp/hoop-wisdom-XXXXXX";
     const int descriptor = mkstemp(path);
-    static const char text[] = "hoop-wisdom 1\nall_reduce real nowhere\n";
+    static const char text[] = "hoop-wisdom 2\nall_reduce real nowhere\n";
     struct hoop_comm *comms[2];
 
     setenv("HOOP_WISDOM", path, 1);
@@ -219,6 +247,7 @@ int main(void)
 
     tcase_set_timeout(all, 120);
     tcase_add_test(all, measured_kept_and_used);
+    tcase_add_test(all, groups_are_their_own_matter);
     tcase_add_test(all, bad_files_are_refused_by_all);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);

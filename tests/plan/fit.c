@@ -49,8 +49,23 @@ static void compare(const struct hoop_model *fitted, const struct hoop_model *tr
 }
 
 static const struct hoop_model models[] = {
-    {.hop = 150, .hop_crowded = 30000, .post = 60, .slot = 90, .copy = 20, .reduce = 3},
-    {.hop = 3000, .hop_crowded = 2000, .post = 500, .slot = 300, .copy = 4, .reduce = 12},
+    /* the last two are not tried, and stay as built in */
+    {.hop = 150,
+     .hop_crowded = 30000,
+     .post = 60,
+     .slot = 90,
+     .copy = 20,
+     .reduce = 3,
+     .hop_across = 600,
+     .uplink = 40},
+    {.hop = 3000,
+     .hop_crowded = 2000,
+     .post = 500,
+     .slot = 300,
+     .copy = 4,
+     .reduce = 12,
+     .hop_across = 600,
+     .uplink = 40},
 };
 
 START_TEST(the_model_is_found_again)

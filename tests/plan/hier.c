@@ -122,6 +122,42 @@ START_TEST(groups_are_lists)
 }
 END_TEST
 
+/* Equal texts, equal groups: every way to put 6 ranks into up to 3 groups; and the texts are those of the setting. */
+START_TEST(groups_in_words)
+{
+    static const char *const words[] = {"1", "2", "4", "3,2", "2,1,1", "6", "5,1,1"};
+    static char text[729][HOOP_GROUPS_TEXT];
+    static int number[729][6];
+    int made = 0;
+
+    hoop_groups_text(text[0], NULL);
+    ck_assert_str_eq(text[0], "none");
+    for (int code = 0; code < 729; code++) {
+        struct hoop_groups *groups;
+        int label[6];
+
+        for (int rank = 0, rest = code; rank < 6; rank++, rest /= 3)
+            label[rank] = rest % 3;
+        ck_assert_int_eq(hoop_groups_new(&groups, 6, label), HOOP_OK);
+        hoop_groups_text(text[made], groups);
+        memcpy(number[made++], groups->group, sizeof number[0]);
+        hoop_groups_free(groups);
+    }
+    for (int a = 0; a < made; a++)
+        for (int b = 0; b < a; b++)
+            ck_assert_msg((strcmp(text[a], text[b]) == 0) == (memcmp(number[a], number[b], sizeof number[a]) == 0),
+                          "%s and %s", text[a], text[b]);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        struct hoop_groups *groups;
+
+        ck_assert_int_eq(hoop_groups_cut(&groups, 13, words[i]), HOOP_OK);
+        hoop_groups_text(text[0], groups);
+        ck_assert_str_eq(text[0], words[i]);
+        hoop_groups_free(groups);
+    }
+}
+END_TEST
+
 START_TEST(names)
 {
     static const char *const wrong[] = {"hier(",           "hier(ring",        "hier(ring,",
@@ -221,6 +257,7 @@ int main(void)
     tcase_add_loop_test(tests, all_parts, 0, HOOP_COLLS);
     tcase_add_loop_test(tests, scattered_groups, 0, 3 * HOOP_COLLS);
     tcase_add_test(tests, groups_are_lists);
+    tcase_add_test(tests, groups_in_words);
     tcase_add_test(tests, names);
     tcase_add_loop_test(tests, little_crosses, 0, 8);
     tcase_add_test(tests, cached_by_parts);

@@ -29,12 +29,16 @@ tests_plan_model_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_plan_model_LDADD = $(TEST_LIBS)
 
 if HAVE_CHECK
-check_PROGRAMS += tests/plan/fit tests/plan/wisdom
-TESTS += tests/plan/fit tests/plan/wisdom
+check_PROGRAMS += tests/plan/fit tests/plan/wisdom tests/plan/crossing
+TESTS += tests/plan/fit tests/plan/wisdom tests/plan/crossing
 endif
 tests_plan_fit_SOURCES = tests/plan/fit.c tools/bench/fit.c
 tests_plan_fit_CPPFLAGS = $(TEST_CPPFLAGS) -I$(top_srcdir)/tools/bench
 tests_plan_fit_LDADD = $(TEST_LIBS)
+
+tests_plan_crossing_SOURCES = tests/plan/crossing.c
+tests_plan_crossing_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_plan_crossing_LDADD = $(TEST_LIBS)
 
 tests_plan_wisdom_SOURCES = tests/plan/wisdom.c
 tests_plan_wisdom_CPPFLAGS = $(TEST_CPPFLAGS)

@@ -121,6 +121,16 @@ assert it["bytes"] == 0 or times[it["choice"]] == min(times.values())
 assert it["first_bytes"] <= it["bytes"] and (it["last_bytes"] is None or it["last_bytes"] >= it["bytes"])
 ' <"$scratch/out" || fail "explain $coll --json is wrong: $(head -c 300 "$scratch/out")"
     done
+    run 0 explain all_reduce -s 64K --topo 'hosts:8@5,9000 ranks:8' --cores 64 --json
+    python3 -c '
+import json, sys
+it = json.load(sys.stdin)
+assert it["groups"] == "8" and it["model"]["hop_across"] == 9000 and it["model"]["uplink"] == 5
+assert [(l["name"], l["count"], l["latency_ns"]) for l in it["simulated"]["levels"]] == [("hosts", 8, 9000), ("ranks", 8, 200)]
+times = {c["algorithm"]: c["ns"] for c in it["simulated"]["candidates"] if c["ns"] is not None}
+assert times[it["simulated"]["least"]] == min(times.values()) and it["simulated"]["least"].startswith("hier(")
+assert it["choice"].startswith("hier(") and all(c["across_ns"] > 0 for c in it["candidates"] if c["fit"])
+' <"$scratch/out" || fail "explain --topo --json is wrong: $(head -c 300 "$scratch/out")"
 fi
 
 # 7 ranks in a ring: 12 steps of 100 ns, 1000 bytes over a port of 1 GB/s and 1900 ns.

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HEAD "hoop-wisdom 1\n"
-#define GOOD "all_reduce real out_of_place 1048576 4 2 131072 1 twoshot 207400"
+#define HEAD "hoop-wisdom 2\n"
+#define GOOD "all_reduce real out_of_place 1048576 4 2 131072 1 none twoshot 207400"
 
 START_TEST(what_is_written_is_read)
 {
@@ -28,6 +28,7 @@ START_TEST(what_is_written_is_read)
                                                       .cores = 1 + i,
                                                       .channels = 1 + power % HOOP_MAX_CHANNELS,
                                                       .slice = 4096,
+                                                      .groups = "3,2",
                                                       .algo = algo,
                                                       .ns = (uint64_t)1 << power};
                 ck_assert_int_eq(hoop_wisdom_put(&wisdom, &line), HOOP_OK);
@@ -40,7 +41,7 @@ START_TEST(what_is_written_is_read)
         const struct hoop_wisdom_line *a = &wisdom.line[i], *b = &again.line[i];
         ck_assert(a->coll == b->coll && a->kind == b->kind && a->in_place == b->in_place && a->size == b->size);
         ck_assert(a->ranks == b->ranks && a->cores == b->cores && a->channels == b->channels && a->slice == b->slice);
-        ck_assert(a->algo == b->algo && a->ns == b->ns);
+        ck_assert(a->algo == b->algo && a->ns == b->ns && strcmp(a->groups, b->groups) == 0);
     }
     free(text);
     hoop_wisdom_free(&wisdom);
@@ -50,15 +51,17 @@ END_TEST
 
 START_TEST(later_lines_count)
 {
-    static const char text[] = HEAD GOOD "\n\n# remark\nbroadcast data in_place 1 2 2 4096 1 tree 0\r\n"
-                                         "all_reduce real out_of_place 1048576 4 2 131072 1 flat 100 # faster";
+    static const char text[] = HEAD GOOD "\n\n# remark\nbroadcast data in_place 1 2 2 4096 1 none tree 0\r\n"
+                                         "all_reduce real out_of_place 1048576 4 2 131072 1 none flat 100 # faster\n"
+                                         "all_reduce real out_of_place 1048576 4 2 131072 1 2 flat 100";
     struct hoop_wisdom wisdom = {NULL, 0, 0};
 
     ck_assert_int_eq(hoop_wisdom_parse(&wisdom, text, sizeof text - 1), HOOP_OK);
-    ck_assert_uint_eq(wisdom.lines, 2);
+    ck_assert_uint_eq(wisdom.lines, 3); /* other groups are another matter */
     ck_assert_str_eq(wisdom.line[0].algo->name, "flat");
     ck_assert_uint_eq(wisdom.line[0].ns, 100);
     ck_assert_int_eq(wisdom.line[0].size, 20);
+    ck_assert_str_eq(wisdom.line[0].groups, "none");
     ck_assert_int_eq(wisdom.line[1].coll, HOOP_BROADCAST);
     hoop_wisdom_free(&wisdom);
 }
@@ -70,24 +73,28 @@ START_TEST(other_texts_are_refused)
         const char *text, *error;
     } cases[] = {
         {"", "no wisdom"},
-        {"hoop-wisdom 2\n", "line 1"},
-        {"hoop-wisdom 1 x\n", "line 1"},
+        {"hoop-wisdom 1\n", "line 1"},
+        {"hoop-wisdom 2 x\n", "line 1"},
         {"hoop-model 1\n", "line 1"},
-        {HEAD "all_reduced real out_of_place 1 4 2 4096 1 flat 1", "line 2: all_reduced is no collective"},
-        {HEAD "barrier data out_of_place 1 4 2 4096 1 flat 1", "line 2: barrier is no collective"},
-        {HEAD "\nall_reduce float out_of_place 1 4 2 4096 1 flat 1", "line 3: float is no class"},
-        {HEAD "all_reduce real place 1 4 2 4096 1 flat 1", "line 2: place is no place"},
-        {HEAD "all_reduce real in_place 3 4 2 4096 1 flat 1", "line 2: 3 is no number of bytes"},
-        {HEAD "all_reduce real in_place 0 4 2 4096 1 flat 1", "line 2: 0 is no number of bytes"},
-        {HEAD "all_reduce real in_place 281474976710656 4 2 4096 1 flat 1", "line 2: 281474976710656 is no"},
-        {HEAD "all_reduce real in_place 99999999999999999999999999 4 2 4096 1 flat 1", "line 2: 9999999"},
-        {HEAD "all_reduce real in_place 1 -4 2 4096 1 flat 1", "line 2: -4 is no number of ranks"},
-        {HEAD "all_reduce real in_place 1 4 0 4096 1 flat 1", "line 2: 0 is no number of cores"},
-        {HEAD "all_reduce real in_place 1 4 2 99999999 1 flat 1", "line 2: 99999999 is no size of a slice"},
-        {HEAD "all_reduce real in_place 1 4 2 4096 17 flat 1", "line 2: 17 is no number of channels"},
-        {HEAD "all_reduce real in_place 1 4 2 4096 1 flatt 1", "line 2: flatt is no algorithm"},
-        {HEAD "all_reduce real in_place 1 4 2 4096 1 flat 1.5", "line 2: 1.5 is no number of nanoseconds"},
-        {HEAD "all_reduce real in_place 1 4 2 4096 1 flat", "line 2: number of nanoseconds is missing"},
+        {HEAD "all_reduced real out_of_place 1 4 2 4096 1 none flat 1", "line 2: all_reduced is no collective"},
+        {HEAD "barrier data out_of_place 1 4 2 4096 1 none flat 1", "line 2: barrier is no collective"},
+        {HEAD "\nall_reduce float out_of_place 1 4 2 4096 1 none flat 1", "line 3: float is no class"},
+        {HEAD "all_reduce real place 1 4 2 4096 1 none flat 1", "line 2: place is no place"},
+        {HEAD "all_reduce real in_place 3 4 2 4096 1 none flat 1", "line 2: 3 is no number of bytes"},
+        {HEAD "all_reduce real in_place 0 4 2 4096 1 none flat 1", "line 2: 0 is no number of bytes"},
+        {HEAD "all_reduce real in_place 281474976710656 4 2 4096 1 none flat 1", "line 2: 281474976710656 is no"},
+        {HEAD "all_reduce real in_place 99999999999999999999999999 4 2 4096 1 none flat 1", "line 2: 9999999"},
+        {HEAD "all_reduce real in_place 1 -4 2 4096 1 none flat 1", "line 2: -4 is no number of ranks"},
+        {HEAD "all_reduce real in_place 1 4 0 4096 1 none flat 1", "line 2: 0 is no number of cores"},
+        {HEAD "all_reduce real in_place 1 4 2 99999999 1 none flat 1", "line 2: 99999999 is no size of a slice"},
+        {HEAD "all_reduce real in_place 1 4 2 4096 17 none flat 1", "line 2: 17 is no number of channels"},
+        {HEAD "all_reduce real in_place 1 4 2 4096 1 none flatt 1", "line 2: flatt is no algorithm"},
+        {HEAD "all_reduce real in_place 1 4 2 4096 1 none flat 1.5", "line 2: 1.5 is no number of nanoseconds"},
+        {HEAD "all_reduce real in_place 1 4 2 4096 1 none flat", "line 2: number of nanoseconds is missing"},
+        {HEAD "all_reduce real in_place 1 4 2 4096 1 flat 1", "line 2: flat is no groups"},
+        {HEAD "all_reduce real in_place 1 4 2 4096 1 ,2 flat 1", "line 2: ,2 is no groups"},
+        {HEAD "all_reduce real in_place 1 4 2 4096 1 ~12x flat 1", "line 2: ~12x is no groups"},
+        {HEAD "all_reduce real in_place 1 4 2 4096 1 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1 flat 1", "line 2: 1,1,1"},
         {HEAD GOOD " 7", "line 2: 7 is no part of a line"},
     };
 

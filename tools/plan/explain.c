@@ -4,8 +4,38 @@
 #include <hoop.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "plan_tool.h"
+
+/* The levels that --topo describes are what the choice reckons with. */
+static void apply_levels(const struct plan_options *options, struct hoop_choice *choice)
+{
+    const struct hoop_network network = network_of(options, options->ranks);
+    int outer = 0;
+
+    while (outer + 1 < network.levels && network.level[outer].count == 1)
+        outer++;
+    choice->model.hop_across = network.level[outer].latency > 1 ? network.level[outer].latency : 1;
+    choice->model.uplink = network.level[outer].bandwidth;
+}
+
+static void print_explanation(const struct plan_options *options, const struct hoop_choice *choice, const char *text)
+{
+    const bool simulated = options->topo.levels > 0 && options->ranks > 1;
+    const size_t end = strlen(text) - 2; /* of JSON: the last brace and the line's end */
+
+    if (!simulated) {
+        fputs(text, stdout);
+    } else if (options->json) {
+        fwrite(text, 1, end, stdout);
+        simulate_levels(options, choice);
+        fputs(text + end, stdout);
+    } else {
+        fputs(text, stdout);
+        simulate_levels(options, choice);
+    }
+}
 
 int explain_choice(const struct plan_options *options)
 {
@@ -26,14 +56,14 @@ int explain_choice(const struct plan_options *options)
     choice.groups = problem.groups;
     if (options->cores > 0)
         choice.cores = options->cores;
+    if (options->topo.levels > 0)
+        apply_levels(options, &choice);
     if (status == HOOP_OK)
         status = hoop_plan_explain(&choice, &problem, options->bytes, options->json, text, HOOP_EXPLAIN_TEXT);
     if (status != HOOP_OK)
         fprintf(stderr, "hoop-plan: %s\n", hoop_last_error(NULL));
     else
-        fputs(text, stdout);
+        print_explanation(options, &choice, text);
     free(text);
-    if (status != HOOP_OK || fflush(stdout) != 0)
-        return 1;
-    return options->topo.levels > 0 && !options->json && options->ranks > 1 ? simulate_levels(options, &choice) : 0;
+    return status == HOOP_OK && fflush(stdout) == 0 ? 0 : 1;
 }

@@ -70,7 +70,8 @@ int draw_plans(const struct plan_options *options);
 int explain_choice(const struct plan_options *options);
 int simulate_plans(const struct plan_options *options);
 
-/* explain --topo: all candidates simulated by the constants of the choice, the fastest marked; returns the exit code. */
-int simulate_levels(const struct plan_options *options, const struct hoop_choice *choice);
+/* explain --topo: all candidates simulated by the constants of the choice, the fastest marked; as text, or as a further field of a JSON
+ * object, with a comma before it. */
+void simulate_levels(const struct plan_options *options, const struct hoop_choice *choice);
 
 #endif

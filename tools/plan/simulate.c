@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "json.h"
 #include "plan_tool.h"
 
 /* More messages than this in one cell of the table take too long. */
@@ -213,35 +214,72 @@ static int simulate_table(const struct plan_options *options)
     return fflush(stdout) == 0 ? 0 : 1;
 }
 
-int simulate_levels(const struct plan_options *options, const struct hoop_choice *choice)
+/* ---- what explain adds ---- */
+
+/* Candidates on the levels; times in us, negative: too large. */
+struct levels {
+    const struct hoop_network *network;
+    struct column column[TABLE_COLUMNS];
+    double time[TABLE_COLUMNS];
+    int columns, best;
+};
+
+static void text_levels(const struct levels *it)
+{
+    char words[256];
+
+    network_text(it->network, words, sizeof words);
+    printf("simulated  on %s (GB/s, ns), us; -: too large\n", words);
+    for (int i = 0; i < it->columns; i++)
+        if (it->time[i] < 0)
+            printf("  %-20s %12s\n", it->column[i].name, "-");
+        else
+            printf("%c %-20s %12.3f\n", i == it->best ? '*' : ' ', it->column[i].name, it->time[i]);
+}
+
+/* A further field of the object that explains. */
+static void json_levels(const struct levels *it)
+{
+    printf(",\"simulated\":{\"levels\":[");
+    for (int i = 0; i < it->network->levels; i++) {
+        const struct hoop_level *level = &it->network->level[i];
+        printf("%s{\"name\":", i > 0 ? "," : "");
+        hoop_json_string(stdout, level->name);
+        printf(",\"count\":%d,\"bandwidth\":%g,\"latency_ns\":%g}", level->count, level->bandwidth, level->latency);
+    }
+    printf("],\"candidates\":[");
+    for (int i = 0; i < it->columns; i++) {
+        printf("%s{\"algorithm\":\"%s\",\"ns\":", i > 0 ? "," : "", it->column[i].name);
+        if (it->time[i] < 0)
+            printf("null}");
+        else
+            printf("%.0f}", it->time[i] * 1000);
+    }
+    if (it->best < 0)
+        printf("],\"least\":null}");
+    else
+        printf("],\"least\":\"%s\"}", it->column[it->best].name);
+}
+
+void simulate_levels(const struct plan_options *options, const struct hoop_choice *choice)
 {
     const struct hoop_network network = network_of(options, options->ranks);
     const struct hoop_problem problem = problem_of(options, options->ranks);
-    struct column column[TABLE_COLUMNS];
+    struct levels it = {.network = &network, .best = -1};
     struct plan_options all = *options;
-    double time[TABLE_COLUMNS];
-    char levels[256];
-    int best = -1;
 
     all.algo = all.inter = all.intra = NULL;
     all.network.frame = choice->frame;
     all.network.post = choice->model.post;
     all.network.copy = choice->model.copy;
     all.network.reduce = choice->model.reduce;
-    const int columns = list_columns(&all, &problem, column);
-    for (int i = 0; i < columns; i++) {
-        time[i] = simulate_cell(&all, &column[i], options->ranks, options->bytes);
-        if (time[i] >= 0 && (best < 0 || time[i] < time[best]))
-            best = i;
+    it.columns = list_columns(&all, &problem, it.column);
+    for (int i = 0; i < it.columns; i++) {
+        it.time[i] = simulate_cell(&all, &it.column[i], options->ranks, options->bytes);
+        if (it.time[i] >= 0 && (it.best < 0 || it.time[i] < it.time[it.best]))
+            it.best = i;
     }
-    network_text(&network, levels, sizeof levels);
-    printf("simulated  on %s (GB/s, ns), us; -: too large\n", levels);
-    for (int i = 0; i < columns; i++)
-        if (time[i] < 0)
-            printf("  %-20s %12s\n", column[i].name, "-");
-        else
-            printf("%c %-20s %12.3f\n", i == best ? '*' : ' ', column[i].name, time[i]);
-    return fflush(stdout) == 0 ? 0 : 1;
+    (options->json ? json_levels : text_levels)(&it);
 }
 
 int simulate_plans(const struct plan_options *options)
