@@ -74,4 +74,15 @@ tests_multi_operators_LDADD = $(TEST_LIBS)
 tests_multi_operator_rules_SOURCES = tests/multi/operator_rules.c tests/harness.c
 tests_multi_operator_rules_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_operator_rules_LDADD = $(TEST_LIBS)
+
+if CUDA
+check_PROGRAMS += tests/multi/device tests/multi/device_calls
+TESTS += tests/multi/device tests/multi/device_calls
+tests_multi_device_SOURCES = tests/multi/device.c tests/cases.c tests/cuda_help.c tests/cuda_help.h tests/harness.c
+tests_multi_device_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_multi_device_LDADD = $(TEST_LIBS)
+tests_multi_device_calls_SOURCES = tests/multi/device_calls.c tests/cuda_help.c tests/harness.c
+tests_multi_device_calls_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_multi_device_calls_LDADD = $(TEST_LIBS)
+endif
 endif

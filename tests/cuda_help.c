@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cuda_help.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void cuda_fake_or_skip(char **argv)
+{
+    const char *build = getenv("TEST_BUILD"), *path = getenv("LD_LIBRARY_PATH");
+    char folder[1024], library[1100], all[2100];
+
+    snprintf(folder, sizeof folder, "%s/tests/fakecuda/.libs", build ? build : ".");
+    snprintf(library, sizeof library, "%s/libcuda.so.1", folder);
+    if (access(library, R_OK) != 0) {
+        fprintf(stderr, "skipped: there is no fake driver in %s\n", folder);
+        exit(77);
+    }
+    if (path && strncmp(path, folder, strlen(folder)) == 0)
+        return;
+    snprintf(all, sizeof all, "%s%s%.1000s", folder, path ? ":" : "", path ? path : "");
+    setenv("LD_LIBRARY_PATH", all, 1);
+    execv("/proc/self/exe", argv);
+    exit(1);
+}
+
+#define GOOD(call)                                                          \
+    do {                                                                    \
+        const enum hoop_status good = (call);                               \
+        ck_assert_msg(good == HOOP_OK, "%s: %s", #call, hoop_error_text()); \
+    } while (0)
+
+void cuda_open(struct cuda_help *help, int ordinal, int streams)
+{
+    *help = (struct cuda_help){.streams = streams};
+    GOOD(hoop_cuda_open(ordinal, &help->cuda));
+    for (int i = 0; i < streams; i++)
+        GOOD(hoop_cuda_stream_create(help->cuda, false, &help->stream[i]));
+}
+
+void cuda_close(struct cuda_help *help)
+{
+    for (int i = 0; i < help->streams; i++)
+        GOOD(hoop_cuda_stream_destroy(help->cuda, help->stream[i]));
+    for (int i = 0; i < help->hosts; i++)
+        GOOD(hoop_cuda_host_free(help->cuda, help->host[i]));
+    for (int i = 0; i < help->devices; i++)
+        GOOD(hoop_cuda_free(help->cuda, help->device[i]));
+    hoop_cuda_close(help->cuda);
+}
+
+void *cuda_host(struct cuda_help *help, size_t bytes)
+{
+    hoop_cu_address address;
+
+    GOOD(hoop_cuda_host_alloc(help->cuda, bytes, &help->host[help->hosts], &address));
+    return help->host[help->hosts++];
+}
+
+void *cuda_device(struct cuda_help *help, size_t bytes)
+{
+    GOOD(hoop_cuda_alloc(help->cuda, bytes, &help->device[help->devices]));
+    return (void *)(uintptr_t)help->device[help->devices++];
+}
+
+void cuda_copy(struct cuda_help *help, void *to, const void *from, size_t bytes, hoop_cu_stream stream)
+{
+    GOOD(hoop_cuda_copy(help->cuda, to, from, bytes, stream));
+    if (stream == NULL)
+        cuda_synchronize(help, NULL);
+}
+
+struct late {
+    void *memory;
+    size_t bytes;
+};
+
+static void overwrite(void *data)
+{
+    const struct late *late = data;
+
+    memset(late->memory, 0x3c, late->bytes);
+    free(data);
+}
+
+void cuda_wait_late(struct cuda_help *help, void *memory, size_t bytes, hoop_cu_stream stream)
+{
+    struct late *late = malloc(sizeof *late);
+
+    *late = (struct late){memory, bytes};
+    GOOD(hoop_cuda_enter(help->cuda));
+    GOOD(hoop_cuda_check(help->cuda->driver->cuLaunchHostFunc(stream, overwrite, late), "cuLaunchHostFunc", 0));
+    hoop_cuda_leave(help->cuda);
+}
+
+void cuda_synchronize(struct cuda_help *help, hoop_cu_stream stream)
+{
+    GOOD(hoop_cuda_stream_wait(help->cuda, stream, UINT64_MAX));
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* What tests of device memory need of the CUDA driver, which for them is the fake one. Everything fails the test when it fails. */
+#ifndef HOOP_TESTS_CUDA_HELP_H
+#define HOOP_TESTS_CUDA_HELP_H
+
+#include "mem/cuda.h"
+
+enum { CUDA_HELP_STREAMS = 4, CUDA_HELP_BUFFERS = 16 };
+
+struct cuda_help {
+    struct hoop_cuda *cuda;
+    int streams, hosts, devices;
+    hoop_cu_stream stream[CUDA_HELP_STREAMS];
+    void *host[CUDA_HELP_BUFFERS];
+    hoop_cu_address device[CUDA_HELP_BUFFERS];
+};
+
+/* Begin of main: run the program again so that it finds the fake driver; where there is none exit with 77. */
+void cuda_fake_or_skip(char **argv);
+
+/* Use a device, with some streams; close frees all. */
+void cuda_open(struct cuda_help *help, int ordinal, int streams);
+void cuda_close(struct cuda_help *help);
+
+/* Pinned host memory, device memory. */
+void *cuda_host(struct cuda_help *help, size_t bytes);
+void *cuda_device(struct cuda_help *help, size_t bytes);
+
+/* Copy in the order of the stream; NULL: and wait. */
+void cuda_copy(struct cuda_help *help, void *to, const void *from, size_t bytes, hoop_cu_stream stream);
+
+/* In the stream: overwrite memory of the host with rubbish. */
+void cuda_wait_late(struct cuda_help *help, void *memory, size_t bytes, hoop_cu_stream stream);
+
+/* Wait for the stream. */
+void cuda_synchronize(struct cuda_help *help, hoop_cu_stream stream);
+
+#endif

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Calls on device memory, on the fake driver: every collective, in place and not, with all types and operators by turns, at once, in
+ * CUDA streams, as handles and in groups; as processes and as threads; and what is refused. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cases.h"
+#include "cuda_help.h"
+#include "harness.h"
+
+enum { SPACE = 1 << 19, CAP = 60, STREAMS = 2 };
+
+/* ---- one case ---- */
+
+enum way { AT_ONCE, IN_STREAM, AS_HANDLE, IN_GROUP, WAYS };
+
+struct rank_space {
+    struct cuda_help cuda;
+    unsigned char *host, *device; /* the same content */
+};
+
+static enum hoop_status call(const struct hoop_case *c, enum way way, const void *in, void *out, struct hoop_comm *comm,
+                             hoop_stream *stream)
+{
+    struct hoop_handle *handle = NULL;
+    enum hoop_status status;
+
+    if (way == AS_HANDLE) {
+        status = case_init(c, in, out, comm, stream, &handle);
+        if (status == HOOP_OK)
+            status = hoop_start(handle);
+        hoop_handle_free(handle);
+        return status;
+    }
+    if (way == IN_GROUP)
+        hoop_group_start();
+    status = case_call(c, in, out, comm, stream);
+    return way == IN_GROUP && status == HOOP_OK ? hoop_group_end() : status;
+}
+
+/* Fill, copy to the device, call, copy back, compare; with a stream all of it in its order, so that a call that does not
+ * wait for what is before it, or is not waited for by what is behind, shows. */
+static enum hoop_status run_case(const struct hoop_case *c, enum way way, struct rank_space *space, int rank,
+                                 struct hoop_comm *comm, char *text, size_t size)
+{
+    const size_t in_bytes = case_in_bytes(c), out_bytes = case_out_bytes(c), all = in_bytes + out_bytes + 128;
+    const bool in_place = c->in_place && (!case_rooted(c) || rank == c->root);
+    const size_t in = 32 + (in_place ? case_in_offset(c, rank) : 0),
+                 out = 32 + (in_place ? case_out_offset(c, rank) : in_bytes + 32);
+    hoop_cu_stream stream = way == AT_ONCE ? NULL : space->cuda.stream[c->turn % STREAMS];
+
+    ck_assert_uint_le(all, SPACE);
+    memset(space->host, 0xa5, all);
+    if (case_gives(c, rank))
+        case_fill(c, rank, space->host + in);
+    cuda_copy(&space->cuda, space->device, space->host, all, stream);
+    if (stream)
+        cuda_wait_late(&space->cuda, space->host, all, stream); /* the host's copy is rubbish from here on */
+    enum hoop_status status =
+        call(c, way, space->device + in, space->device + out, comm, (hoop_stream *)(void *)stream);
+    cuda_copy(&space->cuda, space->host, space->device, all, stream);
+    cuda_synchronize(&space->cuda, stream);
+    if (status == HOOP_OK)
+        status = hoop_comm_async_error(comm);
+    if (status != HOOP_OK) {
+        char words[160];
+        case_text(c, words, sizeof words);
+        snprintf(text, size, "%s: %s", words, hoop_last_error(comm));
+        return status;
+    }
+    for (size_t i = 0; i < 32; i++)
+        if (space->host[i] != 0xa5 || space->host[all - 1 - i] != 0xa5) {
+            snprintf(text, size, "bytes around the buffers were written");
+            return HOOP_ERR_INTERNAL;
+        }
+    return !case_gets(c, rank) || case_check(c, rank, space->host + out, text, size) ? HOOP_OK : HOOP_ERR_INTERNAL;
+}
+
+static enum hoop_status run_grid(struct rank_space *space, int rank, struct hoop_comm *comm, char *text, size_t size)
+{
+    static const size_t counts[] = {0, 1, 7, 1000, 3001};
+    const int ranks = hoop_comm_size(comm);
+    enum hoop_status status = HOOP_OK;
+    unsigned turn = 0;
+
+    for (int coll = 0; status == HOOP_OK && coll < HOOP_COLLS; coll++)
+        for (int in_place = 0; in_place < 2; in_place++)
+            for (size_t i = 0; status == HOOP_OK && i < 2 * sizeof counts / sizeof *counts; i++, turn++) {
+                struct hoop_case c = {.coll = (enum hoop_coll)coll,
+                                      .type = (enum hoop_type)(turn * 7 % HOOP_TYPES),
+                                      .op = (enum hoop_op)(turn * 5 % HOOP_OPS),
+                                      .ranks = ranks,
+                                      .root = (int)(turn % (unsigned)ranks),
+                                      .count = counts[i / 2],
+                                      .in_place = in_place,
+                                      .turn = turn};
+                if (!hoop_op_accepts(c.op, c.type))
+                    c.op = !hoop_op_accepts(HOOP_SUM, c.type) ? HOOP_MINLOC + turn % 2 : HOOP_SUM;
+                status = run_case(&c, (enum way)(turn / 2 % WAYS), space, rank, comm, text, size);
+            }
+    return status;
+}
+
+static void open_space(struct rank_space *space, struct hoop_comm *comm)
+{
+    int ordinal = -1;
+
+    ck_assert_int_eq(hoop_comm_device(comm, &ordinal), HOOP_OK);
+    cuda_open(&space->cuda, ordinal, STREAMS);
+    space->host = cuda_host(&space->cuda, SPACE);
+    space->device = cuda_device(&space->cuda, SPACE);
+}
+
+static int grid_of_process(struct harness_rank *self)
+{
+    struct rank_space space;
+    struct hoop_comm *comm = harness_join(self);
+
+    if (comm == NULL)
+        return 1;
+    open_space(&space, comm);
+    if (run_grid(&space, self->rank, comm, self->report->text, sizeof self->report->text) != HOOP_OK)
+        return 1;
+    if (hoop_comm_destroy(comm) != HOOP_OK)
+        return harness_tell(self, HOOP_ERR_INTERNAL, NULL);
+    cuda_close(&space.cuda);
+    return 0;
+}
+
+static int grid_of_thread(int rank, struct hoop_comm *comm, void *argument)
+{
+    struct rank_space space;
+    char text[1024] = "";
+
+    (void)argument;
+    open_space(&space, comm);
+    const enum hoop_status status = run_grid(&space, rank, comm, text, sizeof text);
+    if (status != HOOP_OK)
+        fprintf(stderr, "rank %d: %s\n", rank, text);
+    if (status != HOOP_OK || hoop_comm_destroy(comm) != HOOP_OK)
+        return 1;
+    cuda_close(&space.cuda);
+    return 0;
+}
+
+static void settings(int ranks)
+{
+    char devices[8];
+
+    snprintf(devices, sizeof devices, "%d", ranks);
+    setenv("FAKECUDA_DEVICES", devices, 1);
+    setenv("FAKECUDA_DELAY", "20", 1);
+    setenv("HOOP_DEVICE", "cuda", 1);
+    setenv("HOOP_SLICE", "4K", 1);
+}
+
+START_TEST(every_collective_of_processes)
+{
+    settings(_i);
+    harness_run(_i, grid_of_process, NULL, CAP);
+}
+END_TEST
+
+START_TEST(every_collective_of_threads)
+{
+    settings(_i);
+    harness_threads(_i, grid_of_thread, NULL);
+}
+END_TEST
+
+/* All on one GPU: only if it is asked for. */
+START_TEST(one_gpu_for_all)
+{
+    settings(1);
+    setenv("HOOP_SHARED_GPU", "1", 1);
+    harness_run(_i, grid_of_process, NULL, CAP);
+    harness_threads(_i, grid_of_thread, NULL);
+}
+END_TEST
+
+/* ---- what is refused ---- */
+
+static int refused_at_init(struct harness_rank *self)
+{
+    struct hoop_comm *comm = harness_join(self);
+
+    return comm == NULL && self->report->status == HOOP_ERR_SETUP && strstr(self->report->text, "ranks 0") &&
+                   strstr(self->report->text, "and 1") && strstr(self->report->text, "HOOP_SHARED_GPU=1")
+               ? 0
+               : 1;
+}
+
+START_TEST(one_gpu_is_refused)
+{
+    settings(1);
+    harness_run(2, refused_at_init, NULL, CAP);
+}
+END_TEST
+
+#define REFUSED(call, words)                                                                      \
+    do {                                                                                          \
+        ck_assert_int_eq((call), HOOP_ERR_ARG);                                                   \
+        ck_assert_msg(strstr(hoop_last_error(NULL), words) != NULL, "%s", hoop_last_error(NULL)); \
+    } while (0)
+
+START_TEST(wrong_streams_and_buffers)
+{
+    struct hoop_comm *comm[2];
+    struct rank_space space, other;
+    hoop_stream *host_stream;
+    float host[4] = {0};
+
+    settings(2);
+    ck_assert_int_eq(hoop_comm_init_all(comm, 2), HOOP_OK);
+    open_space(&space, comm[0]);
+    open_space(&other, comm[1]);
+    ck_assert_int_eq(hoop_stream_create(&host_stream), HOOP_OK);
+    hoop_stream *stream = (hoop_stream *)(void *)space.cuda.stream[0],
+                *wrong = (hoop_stream *)(void *)other.cuda.stream[0];
+    REFUSED(hoop_all_reduce(space.device, space.device, 4, HOOP_F32, HOOP_SUM, comm[0], host_stream),
+            "hoop_stream_create");
+    REFUSED(hoop_all_reduce(host, host, 4, HOOP_F32, HOOP_SUM, comm[0], stream), "host memory");
+    REFUSED(hoop_all_reduce(host, space.device, 4, HOOP_F32, HOOP_SUM, comm[0], NULL), "one kind");
+    REFUSED(hoop_all_reduce(other.device, other.device, 4, HOOP_F32, HOOP_SUM, comm[0], NULL), "device 1");
+    REFUSED(hoop_all_reduce(space.device, space.device, 4, HOOP_F32, HOOP_SUM, comm[0], wrong), "device 1");
+    REFUSED(hoop_send(host, 4, HOOP_F32, 1, comm[0], stream), "host memory");
+    ck_assert_int_eq(hoop_stream_destroy(host_stream), HOOP_OK);
+    ck_assert_int_eq(hoop_comm_async_error(comm[0]), HOOP_OK);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(hoop_comm_abort(comm[i]), HOOP_OK);
+    for (int i = 0; i < 2; i++)
+        hoop_comm_destroy(comm[i]);
+    cuda_close(&space.cuda);
+    cuda_close(&other.cuda);
+}
+END_TEST
+
+/* One rank gives device memory, the other host memory: both learn it, with both kinds. */
+static int kinds_that_differ(struct harness_rank *self)
+{
+    struct rank_space space;
+    struct hoop_comm *comm = harness_join(self);
+
+    if (comm == NULL)
+        return 1;
+    open_space(&space, comm);
+    unsigned char *buffer = self->rank == 0 ? space.device : space.host;
+    enum hoop_status status = hoop_all_reduce(buffer, buffer, 100, HOOP_I32, HOOP_SUM, comm, NULL);
+    if (status == HOOP_OK) /* whoever was told late */
+        status = hoop_comm_finalize(comm);
+    harness_tell(self, status, comm);
+    const bool told = strstr(self->report->text, "in device memory") && strstr(self->report->text, "in host memory");
+    hoop_comm_destroy(comm);
+    return status == HOOP_ERR_MISMATCH && told ? 0 : 1;
+}
+
+START_TEST(kinds_of_memory_differ)
+{
+    settings(2);
+    harness_run(2, kinds_that_differ, NULL, CAP);
+}
+END_TEST
+
+/* ---- a rank that dies while others wait in a stream ---- */
+
+static int survive(struct harness_rank *self)
+{
+    struct rank_space space;
+    struct hoop_comm *comm = harness_join(self);
+
+    if (comm == NULL)
+        return 1;
+    open_space(&space, comm);
+    if (self->rank == 1)
+        raise(SIGKILL);
+    const enum hoop_status given = hoop_all_reduce(space.device, space.device, 1000, HOOP_F32, HOOP_SUM, comm,
+                                                   (hoop_stream *)(void *)space.cuda.stream[0]);
+    cuda_synchronize(&space.cuda, space.cuda.stream[0]);
+    const enum hoop_status status = hoop_comm_async_error(comm);
+    harness_tell(self, status, comm);
+    hoop_comm_destroy(comm);
+    cuda_close(&space.cuda);
+    return (given == HOOP_OK || given == HOOP_ERR_PEER) && status == HOOP_ERR_PEER &&
+                   strstr(self->report->text, "rank 1")
+               ? 0
+               : 1;
+}
+
+START_TEST(death_of_a_rank)
+{
+    struct harness harness;
+
+    settings(3);
+    harness_start(&harness, 3, survive, NULL, CAP);
+    ck_assert(harness_wait(&harness));
+    ck_assert_int_eq(harness.code[1], 128 + SIGKILL);
+    for (int rank = 0; rank < 3; rank += 2)
+        ck_assert_msg(harness.code[rank] == 0, "rank %d: %s", rank, harness.report[rank].text);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    Suite *suite = suite_create("device memory");
+    TCase *all = tcase_create("all");
+
+    (void)argc;
+    cuda_fake_or_skip(argv);
+    tcase_set_timeout(all, CAP + 20);
+    tcase_add_loop_test(all, every_collective_of_processes, 1, 5);
+    tcase_add_loop_test(all, every_collective_of_threads, 1, 5);
+    tcase_add_loop_test(all, one_gpu_for_all, 3, 4);
+    tcase_add_test(all, one_gpu_is_refused);
+    tcase_add_test(all, wrong_streams_and_buffers);
+    tcase_add_test(all, kinds_of_memory_differ);
+    tcase_add_test(all, death_of_a_rank);
+    suite_add_tcase(suite, all);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed > 0;
+}
