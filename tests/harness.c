@@ -175,6 +175,52 @@ struct hoop_comm *harness_join(struct harness_rank *rank)
     return comm;
 }
 
+int harness_refused(struct harness_rank *rank)
+{
+    struct hoop_comm *comm = harness_join(rank);
+
+    return comm != NULL || rank->report->status != HOOP_ERR_SETUP || strstr(rank->report->text, rank->argument) == NULL;
+}
+
+void harness_last_plan(const struct hoop_comm *comm, char name[HARNESS_PLAN])
+{
+    struct hoop_stats stats = {.size = sizeof stats};
+
+    name[0] = 0;
+    if (hoop_stats(comm, &stats) == HOOP_OK)
+        snprintf(name, HARNESS_PLAN, "%s", stats.last_plan);
+}
+
+void harness_last_algorithm(const struct hoop_comm *comm, char name[HARNESS_PLAN])
+{
+    harness_last_plan(comm, name);
+    name[strcspn(name, "/")] = 0;
+}
+
+/* ---- in the test ---- */
+
+void harness_file(char path[HARNESS_PATH], const char *text)
+{
+    snprintf(path, HARNESS_PATH, "/tmp/hoop-test-XXXXXX");
+    const int file = mkstemp(path);
+    ck_assert_int_ge(file, 0);
+    if (text == NULL)
+        unlink(path);
+    else
+        ck_assert_int_eq(write(file, text, strlen(text)), (ssize_t)strlen(text));
+    close(file);
+}
+
+int harness_suite(Suite *suite)
+{
+    SRunner *runner = srunner_create(suite);
+
+    srunner_run_all(runner, CK_ENV);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 /* ---- traces ---- */
 
 static int count_entries(const char *folder)

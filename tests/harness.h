@@ -6,10 +6,12 @@
 #ifndef HOOP_TESTS_HARNESS_H
 #define HOOP_TESTS_HARNESS_H
 
+#include <check.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "hoop.h"
 
@@ -65,6 +67,31 @@ struct hoop_comm *harness_join(struct harness_rank *rank);
 
 /* Write the report: status and the communicator's (NULL: the thread's) last error. Returns 1, an exit code. */
 int harness_tell(struct harness_rank *rank, enum hoop_status status, const struct hoop_comm *comm);
+
+/* A rank that is expected to be refused when it joins: argument is a word of the reason. */
+int harness_refused(struct harness_rank *rank);
+
+/* In a body that has `comm`: print what does not hold and return 1. The abort ends the others' calls, too. */
+#define HARNESS_EXPECT(condition)                                                                      \
+    do {                                                                                               \
+        if (!(condition)) {                                                                            \
+            fprintf(stderr, "%s:%d: %s: %s\n", __func__, __LINE__, #condition, hoop_last_error(NULL)); \
+            hoop_comm_abort(comm);                                                                     \
+            return 1;                                                                                  \
+        }                                                                                              \
+    } while (0)
+
+/* What the communicator's last call ran: the whole name in stats, or the algorithm alone. "" if there is none. */
+enum { HARNESS_PLAN = 64 };
+void harness_last_plan(const struct hoop_comm *comm, char name[HARNESS_PLAN]);
+void harness_last_algorithm(const struct hoop_comm *comm, char name[HARNESS_PLAN]);
+
+/* A temporary file that holds the text; text NULL: only its name, there is no such file. Unlink it. Fails the test when it cannot. */
+enum { HARNESS_PATH = 64 };
+void harness_file(char path[HARNESS_PATH], const char *text);
+
+/* Run a suite and free it; returns main's exit code. */
+int harness_suite(Suite *suite);
 
 /* What a test may not leave behind: entries of /dev/shm and /tmp, sockets, descriptors and child processes. */
 struct harness_traces {

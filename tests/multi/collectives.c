@@ -204,9 +204,5 @@ int main(void)
     if (!UNDER_TSAN) /* it sees no race between processes, and is slow */
         suite_add_tcase(suite, in_processes);
     suite_add_tcase(suite, in_threads);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return harness_suite(suite);
 }

@@ -182,9 +182,5 @@ int main(void)
         suite_add_tcase(suite, bits);
         suite_add_tcase(suite, letting_go);
     }
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return harness_suite(suite);
 }

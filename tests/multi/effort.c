@@ -34,16 +34,6 @@ static int different(char names[CALLS][64])
     return count;
 }
 
-static int note_plan(const struct hoop_comm *comm, char name[64])
-{
-    struct hoop_stats stats = {.size = sizeof stats};
-    const enum hoop_status status = hoop_stats(comm, &stats);
-
-    snprintf(name, 64, "%s", stats.last_plan);
-    name[strcspn(name, "/")] = 0;
-    return status != HOOP_OK;
-}
-
 /* Sums of integers: any order is right. */
 static int call_exact(int rank, struct hoop_comm *comm, struct seen *seen)
 {
@@ -57,7 +47,7 @@ static int call_exact(int rank, struct hoop_comm *comm, struct seen *seen)
         bad |= hoop_all_reduce(in, out, COUNT, HOOP_I32, HOOP_SUM, comm, NULL) != HOOP_OK;
         for (int k = 0; k < COUNT; k++)
             bad |= out[k] != k * RANKS * (RANKS + 1) / 2 + RANKS * i;
-        bad |= note_plan(comm, names[i]);
+        harness_last_algorithm(comm, names[i]);
     }
     snprintf(seen->plan[rank][0], 64, "%s", names[CALLS - 1]);
     if (seen->tries ? different(names) < 3 : different(names) != 1)
@@ -74,7 +64,8 @@ static int call_real(int rank, struct hoop_comm *comm, struct seen *seen)
     reference_fill(in, COUNT, HOOP_F32, &seed);
     for (int i = 0; i < CALLS; i++)
         bad |= hoop_all_reduce(in, seen->real[rank][i], COUNT, HOOP_F32, HOOP_SUM, comm, NULL) != HOOP_OK;
-    return bad | note_plan(comm, seen->plan[rank][1]);
+    harness_last_algorithm(comm, seen->plan[rank][1]);
+    return bad;
 }
 
 static int call_data(int rank, struct hoop_comm *comm, struct seen *seen)
@@ -88,7 +79,8 @@ static int call_data(int rank, struct hoop_comm *comm, struct seen *seen)
         for (size_t k = 0; k < sizeof data; k++)
             bad |= data[k] != i;
     }
-    return bad | note_plan(comm, seen->plan[rank][2]);
+    harness_last_algorithm(comm, seen->plan[rank][2]);
+    return bad;
 }
 
 /* hoop_explain tells where the choice comes from. */
@@ -146,10 +138,9 @@ static const char *kept(const struct hoop_wisdom *wisdom, enum hoop_coll coll, e
 START_TEST(measured_kept_and_used)
 {
     static struct seen first, second;
-    char path[] = "/tmp/hoop-wisdom-XXXXXX";
+    char path[HARNESS_PATH];
 
-    close(mkstemp(path));
-    unlink(path);
+    harness_file(path, NULL);
     setenv("HOOP_WISDOM", path, 1);
     setenv("HOOP_EFFORT", "measure", 1);
     first.tries = true;
@@ -189,10 +180,9 @@ START_TEST(groups_are_their_own_matter)
 {
     static struct seen seen;
     static const char *const groups[] = {"none", "2", "3"};
-    char path[] = "/tmp/hoop-wisdom-XXXXXX";
+    char path[HARNESS_PATH];
 
-    close(mkstemp(path));
-    unlink(path);
+    harness_file(path, NULL);
     setenv("HOOP_WISDOM", path, 1);
     setenv("HOOP_EFFORT", "measure", 1);
     for (int round = 0; round < 6; round++) { /* the second time around all is known */
@@ -213,27 +203,16 @@ START_TEST(groups_are_their_own_matter)
 }
 END_TEST
 
-static int refused(struct harness_rank *self)
-{
-    struct hoop_comm *comm = harness_join(self);
-    const char *text = self->report->text;
-
-    return comm != NULL || self->report->status != HOOP_ERR_SETUP || strstr(text, self->argument) == NULL;
-}
-
 START_TEST(bad_files_are_refused_by_all)
 {
-    char path[] = "/tmp/hoop-wisdom-XXXXXX";
-    const int descriptor = mkstemp(path);
-    static const char text[] = "hoop-wisdom 2\nall_reduce real nowhere\n";
     struct hoop_comm *comms[2];
+    char path[HARNESS_PATH];
 
+    harness_file(path, "hoop-wisdom 2\nall_reduce real nowhere\n");
     setenv("HOOP_WISDOM", path, 1);
-    ck_assert_int_eq(write(descriptor, text, sizeof text - 1), sizeof text - 1);
-    close(descriptor);
-    harness_run(3, refused, "line 2: nowhere is no place", 30);
+    harness_run(3, harness_refused, "line 2: nowhere is no place", 30);
     unlink(path);
-    harness_run(2, refused, "cannot be opened", 30); /* an estimate makes no file */
+    harness_run(2, harness_refused, "cannot be opened", 30); /* an estimate makes no file */
     setenv("HOOP_EFFORT", "guess", 1);
     ck_assert_int_eq(hoop_comm_init_all(comms, 2), HOOP_ERR_SETUP);
     ck_assert_ptr_nonnull(strstr(hoop_last_error(NULL), "HOOP_EFFORT=guess is not allowed: give estimate or measure"));
@@ -250,9 +229,5 @@ int main(void)
     tcase_add_test(all, groups_are_their_own_matter);
     tcase_add_test(all, bad_files_are_refused_by_all);
     suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return harness_suite(suite);
 }

@@ -32,22 +32,20 @@ static void field(const char *text, const char *name, char value[static 64])
 
 static int compare(int rank, struct hoop_comm *comm, const char *collective, size_t bytes, float *buffer, char *text)
 {
-    struct hoop_stats stats = {.size = sizeof stats};
-    char choice[64], calls[64];
+    char choice[64], calls[64], ran[HARNESS_PLAN];
 
     for (int i = 0; i < 3; i++)
         if (call(collective, buffer, bytes, comm) != HOOP_OK)
             return 1;
-    hoop_stats(comm, &stats);
+    harness_last_algorithm(comm, ran);
     if (hoop_explain(comm, collective, bytes, 1, text, HOOP_EXPLAIN_TEXT) != HOOP_OK)
         return 1;
     field(text, "\"choice\":\"", choice);
     field(text, "\"measured\":{\"calls\":", calls);
-    stats.last_plan[strcspn(stats.last_plan, "/")] = 0;
     const bool timed = strstr(text, "HOOP_FLAT_MAX=4096 bytes") == NULL;
-    if (strcmp(choice, stats.last_plan) != 0 || strcmp(calls, timed ? "3" : "") != 0) {
-        printf("rank %d, %s of %zu bytes: ran %s; explained %s, %s calls: %s\n", rank, collective, bytes,
-               stats.last_plan, choice, calls, text);
+    if (strcmp(choice, ran) != 0 || strcmp(calls, timed ? "3" : "") != 0) {
+        printf("rank %d, %s of %zu bytes: ran %s; explained %s, %s calls: %s\n", rank, collective, bytes, ran, choice,
+               calls, text);
         return 1;
     }
     return 0;
@@ -100,13 +98,9 @@ static int body_model(int rank, struct hoop_comm *comm, void *argument)
 
 START_TEST(constants_from_a_file)
 {
-    char path[] = "/tmp/hoop-model-XXXXXX";
-    const int descriptor = mkstemp(path);
-    static const char model[] = "hoop-model 1\nhop 900000000\nhop_crowded 900000000\ncopy 1000\nreduce 1000\n";
+    char path[HARNESS_PATH];
 
-    ck_assert_int_ge(descriptor, 0);
-    ck_assert_int_eq(write(descriptor, model, sizeof model - 1), sizeof model - 1);
-    close(descriptor);
+    harness_file(path, "hoop-model 1\nhop 900000000\nhop_crowded 900000000\ncopy 1000\nreduce 1000\n");
     setenv("HOOP_MODEL", path, 1);
     harness_threads(3, body_model, "\"measured\":true,\"hop\":900000000.000");
     setenv("HOOP_MODEL", "/nonexistent/model", 1);
@@ -119,16 +113,6 @@ START_TEST(constants_from_a_file)
     unlink(path);
 }
 END_TEST
-
-/* A bad file of rank 0 is an error on every rank, with the line that is bad. */
-static int refused(struct harness_rank *self)
-{
-    struct hoop_comm *comm = harness_join(self);
-    const char *text = self->report->text;
-
-    return comm != NULL || self->report->status != HOOP_ERR_SETUP ||
-           strstr(text, "line 2: hopp is no constant") == NULL;
-}
 
 /* HOOP_MODEL=auto: this machine's file in the cache, if it is there. */
 START_TEST(constants_of_this_machine)
@@ -156,7 +140,7 @@ START_TEST(constants_of_this_machine)
     fputs("hoop-model 1\nhopp 4\n", file);
     fclose(file);
     ck_assert_int_eq(hoop_model_current(&model, origin, sizeof origin), HOOP_ERR_SETUP);
-    harness_run(3, refused, NULL, 30);
+    harness_run(3, harness_refused, "line 2: hopp is no constant", 30); /* on every rank */
     snprintf(text, sizeof text, "rm -r %s", home);
     ck_assert_int_eq(system(text), 0);
     unsetenv("XDG_CACHE_HOME");
@@ -177,9 +161,5 @@ int main(void)
     if (!UNDER_TSAN) /* it does not follow threads that are started after a fork from several threads */
         tcase_add_test(all, constants_of_this_machine);
     suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return harness_suite(suite);
 }

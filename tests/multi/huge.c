@@ -61,9 +61,5 @@ int main(void)
     tcase_set_timeout(tests, 200);
     tcase_add_test(tests, more_than_two_to_the_31);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return harness_suite(suite);
 }

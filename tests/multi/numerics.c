@@ -161,9 +161,5 @@ int main(void)
     tcase_add_loop_test(tests, same_bits_on_all_ranks, 0, HOOP_TYPES);
     tcase_add_test(tests, only_what_fits);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return harness_suite(suite);
 }

@@ -7,16 +7,6 @@
 
 #include "harness.h"
 
-/* A rank that fails ends the others' calls, too. */
-#define EXPECT(condition)                                                                              \
-    do {                                                                                               \
-        if (!(condition)) {                                                                            \
-            fprintf(stderr, "%s:%d: %s: %s\n", __func__, __LINE__, #condition, hoop_last_error(NULL)); \
-            hoop_comm_abort(comm);                                                                     \
-            return 1;                                                                                  \
-        }                                                                                              \
-    } while (0)
-
 /* Its results do not matter here. */
 static void keep_left(void *to, const void *left, const void *right, size_t count, enum hoop_type type, void *context)
 {
@@ -101,19 +91,19 @@ static int limits_body(int rank, struct hoop_comm *comm, void *argument)
 
     (void)rank, (void)argument;
     for (int i = 0; i < 64; i++) {
-        EXPECT((i % 2 ? hoop_op_premul_create(&op[i], &three, HOOP_I32, comm)
-                      : hoop_op_user_create(&op[i], keep_left, NULL, 4096, i % 4, comm)) == HOOP_OK);
-        EXPECT((int)op[i] >= HOOP_OPS_CREATED && (int)op[i] < HOOP_OPS_END);
+        HARNESS_EXPECT((i % 2 ? hoop_op_premul_create(&op[i], &three, HOOP_I32, comm)
+                              : hoop_op_user_create(&op[i], keep_left, NULL, 4096, i % 4, comm)) == HOOP_OK);
+        HARNESS_EXPECT((int)op[i] >= HOOP_OPS_CREATED && (int)op[i] < HOOP_OPS_END);
         for (int other = 0; other < i; other++)
-            EXPECT(op[other] != op[i]);
+            HARNESS_EXPECT(op[other] != op[i]);
     }
-    EXPECT(hoop_op_premul_create(&more, &three, HOOP_I32, comm) == HOOP_ERR_ARG && more == HOOP_SUM);
-    EXPECT(hoop_op_destroy(op[41], comm) == HOOP_OK && hoop_op_destroy(op[41], comm) == HOOP_ERR_ARG);
-    EXPECT(hoop_op_premul_create(&more, &three, HOOP_I32, comm) == HOOP_OK && more == op[41]);
-    EXPECT(strcmp(hoop_op_name(op[1]), "premul") == 0 && strcmp(hoop_op_name(op[0]), "user_in_order") == 0);
-    EXPECT(strcmp(hoop_op_name(op[2]), "user") == 0 && !hoop_op_accepts(op[1], HOOP_I32));
-    EXPECT(strcmp(hoop_op_name((enum hoop_op)(HOOP_OPS + 1)), "?") == 0);
-    EXPECT(hoop_comm_destroy(comm) == HOOP_OK); /* with all of them */
+    HARNESS_EXPECT(hoop_op_premul_create(&more, &three, HOOP_I32, comm) == HOOP_ERR_ARG && more == HOOP_SUM);
+    HARNESS_EXPECT(hoop_op_destroy(op[41], comm) == HOOP_OK && hoop_op_destroy(op[41], comm) == HOOP_ERR_ARG);
+    HARNESS_EXPECT(hoop_op_premul_create(&more, &three, HOOP_I32, comm) == HOOP_OK && more == op[41]);
+    HARNESS_EXPECT(strcmp(hoop_op_name(op[1]), "premul") == 0 && strcmp(hoop_op_name(op[0]), "user_in_order") == 0);
+    HARNESS_EXPECT(strcmp(hoop_op_name(op[2]), "user") == 0 && !hoop_op_accepts(op[1], HOOP_I32));
+    HARNESS_EXPECT(strcmp(hoop_op_name((enum hoop_op)(HOOP_OPS + 1)), "?") == 0);
+    HARNESS_EXPECT(hoop_comm_destroy(comm) == HOOP_OK); /* with all of them */
     return 0;
 }
 
@@ -131,33 +121,34 @@ static int wrong_body(int rank, struct hoop_comm *comm, void *argument)
     float x[8] = {1}, y[8];
 
     (void)argument;
-    EXPECT(hoop_op_premul_create(NULL, x, HOOP_F32, comm) == HOOP_ERR_ARG);
-    EXPECT(hoop_op_premul_create(&none, NULL, HOOP_F32, comm) == HOOP_ERR_ARG);
-    EXPECT(hoop_op_premul_create(&none, x, HOOP_F32_I32, comm) == HOOP_ERR_ARG);
-    EXPECT(hoop_op_premul_create(&none, x, HOOP_TYPES, comm) == HOOP_ERR_ARG);
-    EXPECT(hoop_op_premul_create(&none, x, HOOP_F32, NULL) == HOOP_ERR_ARG);
-    EXPECT(hoop_op_user_create(&none, NULL, NULL, 0, 1, comm) == HOOP_ERR_ARG);
-    EXPECT(hoop_op_user_create(&none, keep_left, NULL, 4097, 1, comm) == HOOP_ERR_ARG && none == HOOP_SUM);
-    EXPECT(hoop_op_premul_create(&sum, x, HOOP_F32, comm) == HOOP_OK);
-    EXPECT(hoop_op_user_create(&function, keep_left, NULL, 8, 1, comm) == HOOP_OK);
-    EXPECT(hoop_all_reduce(x, y, 1, HOOP_F64, sum, comm, NULL) == HOOP_ERR_ARG);
-    EXPECT(strstr(hoop_last_error(NULL), "float") && strstr(hoop_last_error(NULL), "double"));
-    EXPECT(hoop_all_reduce(x, y, 1, HOOP_F32, function, comm, NULL) == HOOP_ERR_ARG);
-    EXPECT(strstr(hoop_last_error(NULL), "8 bytes"));
-    EXPECT(hoop_reduce_scatter(x, y, SIZE_MAX / 8, HOOP_U8, function, comm, NULL) == HOOP_ERR_ARG);
-    EXPECT(hoop_all_reduce(x, (char *)x + 8, 2, HOOP_U8, function, comm, NULL) == HOOP_ERR_ARG); /* they overlap */
-    EXPECT(hoop_all_reduce(x, y, 1, HOOP_F32, (enum hoop_op)(sum + 5), comm, NULL) == HOOP_ERR_ARG);
-    EXPECT(hoop_all_reduce(x, y, 1, HOOP_F32, (enum hoop_op)(HOOP_OPS + 3), comm, NULL) == HOOP_ERR_ARG);
-    EXPECT(hoop_all_reduce(x, y, 1, HOOP_F32, HOOP_OPS_END, comm, NULL) == HOOP_ERR_ARG);
-    EXPECT(hoop_comm_split(comm, 0, rank, &half) == HOOP_OK);
-    EXPECT(hoop_all_reduce(x, y, 1, HOOP_F32, sum, half, NULL) == HOOP_ERR_ARG);
-    EXPECT(hoop_op_destroy(sum, half) == HOOP_ERR_ARG && hoop_op_destroy(HOOP_SUM, comm) == HOOP_ERR_ARG);
-    EXPECT(hoop_op_destroy(sum, NULL) == HOOP_ERR_ARG);
-    EXPECT(hoop_comm_destroy(half) == HOOP_OK);
-    EXPECT(hoop_all_reduce(x, y, 1, HOOP_F32, sum, comm, NULL) == HOOP_OK && y[0] == 2); /* nothing happened */
-    EXPECT(hoop_op_destroy(sum, comm) == HOOP_OK);
-    EXPECT(hoop_all_reduce(x, y, 1, HOOP_F32, sum, comm, NULL) == HOOP_ERR_ARG);
-    EXPECT(hoop_comm_destroy(comm) == HOOP_OK);
+    HARNESS_EXPECT(hoop_op_premul_create(NULL, x, HOOP_F32, comm) == HOOP_ERR_ARG);
+    HARNESS_EXPECT(hoop_op_premul_create(&none, NULL, HOOP_F32, comm) == HOOP_ERR_ARG);
+    HARNESS_EXPECT(hoop_op_premul_create(&none, x, HOOP_F32_I32, comm) == HOOP_ERR_ARG);
+    HARNESS_EXPECT(hoop_op_premul_create(&none, x, HOOP_TYPES, comm) == HOOP_ERR_ARG);
+    HARNESS_EXPECT(hoop_op_premul_create(&none, x, HOOP_F32, NULL) == HOOP_ERR_ARG);
+    HARNESS_EXPECT(hoop_op_user_create(&none, NULL, NULL, 0, 1, comm) == HOOP_ERR_ARG);
+    HARNESS_EXPECT(hoop_op_user_create(&none, keep_left, NULL, 4097, 1, comm) == HOOP_ERR_ARG && none == HOOP_SUM);
+    HARNESS_EXPECT(hoop_op_premul_create(&sum, x, HOOP_F32, comm) == HOOP_OK);
+    HARNESS_EXPECT(hoop_op_user_create(&function, keep_left, NULL, 8, 1, comm) == HOOP_OK);
+    HARNESS_EXPECT(hoop_all_reduce(x, y, 1, HOOP_F64, sum, comm, NULL) == HOOP_ERR_ARG);
+    HARNESS_EXPECT(strstr(hoop_last_error(NULL), "float") && strstr(hoop_last_error(NULL), "double"));
+    HARNESS_EXPECT(hoop_all_reduce(x, y, 1, HOOP_F32, function, comm, NULL) == HOOP_ERR_ARG);
+    HARNESS_EXPECT(strstr(hoop_last_error(NULL), "8 bytes"));
+    HARNESS_EXPECT(hoop_reduce_scatter(x, y, SIZE_MAX / 8, HOOP_U8, function, comm, NULL) == HOOP_ERR_ARG);
+    HARNESS_EXPECT(hoop_all_reduce(x, (char *)x + 8, 2, HOOP_U8, function, comm, NULL) ==
+                   HOOP_ERR_ARG); /* they overlap */
+    HARNESS_EXPECT(hoop_all_reduce(x, y, 1, HOOP_F32, (enum hoop_op)(sum + 5), comm, NULL) == HOOP_ERR_ARG);
+    HARNESS_EXPECT(hoop_all_reduce(x, y, 1, HOOP_F32, (enum hoop_op)(HOOP_OPS + 3), comm, NULL) == HOOP_ERR_ARG);
+    HARNESS_EXPECT(hoop_all_reduce(x, y, 1, HOOP_F32, HOOP_OPS_END, comm, NULL) == HOOP_ERR_ARG);
+    HARNESS_EXPECT(hoop_comm_split(comm, 0, rank, &half) == HOOP_OK);
+    HARNESS_EXPECT(hoop_all_reduce(x, y, 1, HOOP_F32, sum, half, NULL) == HOOP_ERR_ARG);
+    HARNESS_EXPECT(hoop_op_destroy(sum, half) == HOOP_ERR_ARG && hoop_op_destroy(HOOP_SUM, comm) == HOOP_ERR_ARG);
+    HARNESS_EXPECT(hoop_op_destroy(sum, NULL) == HOOP_ERR_ARG);
+    HARNESS_EXPECT(hoop_comm_destroy(half) == HOOP_OK);
+    HARNESS_EXPECT(hoop_all_reduce(x, y, 1, HOOP_F32, sum, comm, NULL) == HOOP_OK && y[0] == 2); /* nothing happened */
+    HARNESS_EXPECT(hoop_op_destroy(sum, comm) == HOOP_OK);
+    HARNESS_EXPECT(hoop_all_reduce(x, y, 1, HOOP_F32, sum, comm, NULL) == HOOP_ERR_ARG);
+    HARNESS_EXPECT(hoop_comm_destroy(comm) == HOOP_OK);
     return 0;
 }
 
@@ -181,25 +172,25 @@ static int ending_body(int rank, struct hoop_comm *comm, void *argument)
     (void)argument;
     for (size_t i = 0; i < 3 * large; i++)
         x[i] = (int64_t)i;
-    EXPECT(hoop_stream_create(&stream) == HOOP_OK);
-    EXPECT(hoop_op_premul_create(&op, &factor, HOOP_I64, comm) == HOOP_OK);
+    HARNESS_EXPECT(hoop_stream_create(&stream) == HOOP_OK);
+    HARNESS_EXPECT(hoop_op_premul_create(&op, &factor, HOOP_I64, comm) == HOOP_OK);
     for (size_t k = 0; k < 3; k++)
-        EXPECT(hoop_all_reduce(x + k * large, y + k * large, large, HOOP_I64, op, comm, stream) == HOOP_OK);
-    EXPECT(hoop_op_destroy(op, comm) == HOOP_OK);
+        HARNESS_EXPECT(hoop_all_reduce(x + k * large, y + k * large, large, HOOP_I64, op, comm, stream) == HOOP_OK);
+    HARNESS_EXPECT(hoop_op_destroy(op, comm) == HOOP_OK);
     for (size_t i = 0; i < 3 * large; i++)
-        EXPECT(y[i] == 6 * x[i]);
-    EXPECT(hoop_op_premul_create(&op, &factor, HOOP_I64, comm) == HOOP_OK);
-    EXPECT(hoop_group_start() == HOOP_OK);
+        HARNESS_EXPECT(y[i] == 6 * x[i]);
+    HARNESS_EXPECT(hoop_op_premul_create(&op, &factor, HOOP_I64, comm) == HOOP_OK);
+    HARNESS_EXPECT(hoop_group_start() == HOOP_OK);
     for (size_t k = 0; k < 3; k++)
-        EXPECT(hoop_all_reduce(x + k, y + k, 1, HOOP_I64, op, comm, NULL) == HOOP_OK);
-    EXPECT(hoop_op_destroy(op, comm) == HOOP_ERR_ARG && strstr(hoop_last_error(NULL), "group"));
-    EXPECT(hoop_group_end() == HOOP_OK && y[0] == 0 && y[1] == 6 && y[2] == 12);
-    EXPECT(hoop_all_reduce_init(x, y, 3, HOOP_I64, op, comm, NULL, &handle) == HOOP_OK);
-    EXPECT(hoop_op_destroy(op, comm) == HOOP_ERR_ARG && strstr(hoop_last_error(NULL), "handle"));
+        HARNESS_EXPECT(hoop_all_reduce(x + k, y + k, 1, HOOP_I64, op, comm, NULL) == HOOP_OK);
+    HARNESS_EXPECT(hoop_op_destroy(op, comm) == HOOP_ERR_ARG && strstr(hoop_last_error(NULL), "group"));
+    HARNESS_EXPECT(hoop_group_end() == HOOP_OK && y[0] == 0 && y[1] == 6 && y[2] == 12);
+    HARNESS_EXPECT(hoop_all_reduce_init(x, y, 3, HOOP_I64, op, comm, NULL, &handle) == HOOP_OK);
+    HARNESS_EXPECT(hoop_op_destroy(op, comm) == HOOP_ERR_ARG && strstr(hoop_last_error(NULL), "handle"));
     x[2] = 100;
-    EXPECT(hoop_start(handle) == HOOP_OK && y[2] == 600);
-    EXPECT(hoop_handle_free(handle) == HOOP_OK && hoop_op_destroy(op, comm) == HOOP_OK);
-    EXPECT(hoop_stream_destroy(stream) == HOOP_OK && hoop_comm_destroy(comm) == HOOP_OK);
+    HARNESS_EXPECT(hoop_start(handle) == HOOP_OK && y[2] == 600);
+    HARNESS_EXPECT(hoop_handle_free(handle) == HOOP_OK && hoop_op_destroy(op, comm) == HOOP_OK);
+    HARNESS_EXPECT(hoop_stream_destroy(stream) == HOOP_OK && hoop_comm_destroy(comm) == HOOP_OK);
     free(x);
     free(y);
     return 0;
@@ -222,9 +213,5 @@ int main(void)
     tcase_add_test(tests, wrong_uses);
     tcase_add_test(tests, ending);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return harness_suite(suite);
 }

@@ -16,16 +16,6 @@ static const size_t counts[COUNTS] = {0, 1, 5, 33, 260, MOST};
 static const enum hoop_coll colls[] = {HOOP_ALL_REDUCE, HOOP_REDUCE, HOOP_REDUCE_SCATTER};
 enum { COLLS = sizeof colls / sizeof colls[0] };
 
-/* A rank that fails ends the others' calls, too. */
-#define EXPECT(condition)                                                                              \
-    do {                                                                                               \
-        if (!(condition)) {                                                                            \
-            fprintf(stderr, "%s:%d: %s: %s\n", __func__, __LINE__, #condition, hoop_last_error(NULL)); \
-            hoop_comm_abort(comm);                                                                     \
-            return 1;                                                                                  \
-        }                                                                                              \
-    } while (0)
-
 /* ---- one call ---- */
 
 struct call {
@@ -174,7 +164,7 @@ static int sums_body(int rank, struct hoop_comm *comm, void *argument)
     unsigned turn = 0;
 
     (void)argument;
-    EXPECT(hoop_mem_alloc(comm, (void **)&shared, SPACE) == HOOP_OK);
+    HARNESS_EXPECT(hoop_mem_alloc(comm, (void **)&shared, SPACE) == HOOP_OK);
     for (int type = 0; type < HOOP_TYPES; type++) {
         unsigned char scalar[8] = {0};
         enum hoop_op op;
@@ -182,7 +172,7 @@ static int sums_body(int rank, struct hoop_comm *comm, void *argument)
         if (!hoop_op_accepts(HOOP_PROD, (enum hoop_type)type))
             continue;
         put((enum hoop_type)type, scalar, real_factor(rank), whole_factor(rank));
-        EXPECT(hoop_op_premul_create(&op, scalar, (enum hoop_type)type, comm) == HOOP_OK);
+        HARNESS_EXPECT(hoop_op_premul_create(&op, scalar, (enum hoop_type)type, comm) == HOOP_OK);
         memset(scalar, 0xff, sizeof scalar); /* it was copied */
         for (int k = 0; k < COLLS * 2 * COUNTS; k++, turn++) {
             struct call c = {.coll = colls[k % COLLS],
@@ -193,13 +183,13 @@ static int sums_body(int rank, struct hoop_comm *comm, void *argument)
                              .rank = rank,
                              .root = (int)(turn % (unsigned)ranks),
                              .in_place = k / COLLS % 2};
-            EXPECT(try_sum(&c, comm, turn % 3 ? own : shared));
+            HARNESS_EXPECT(try_sum(&c, comm, turn % 3 ? own : shared));
         }
         if (type % 2)
-            EXPECT(hoop_op_destroy(op, comm) == HOOP_OK);
+            HARNESS_EXPECT(hoop_op_destroy(op, comm) == HOOP_OK);
     }
     free(own);
-    EXPECT(hoop_mem_free(comm, shared) == HOOP_OK && hoop_comm_destroy(comm) == HOOP_OK);
+    HARNESS_EXPECT(hoop_mem_free(comm, shared) == HOOP_OK && hoop_comm_destroy(comm) == HOOP_OK);
     return 0;
 }
 
@@ -256,9 +246,9 @@ static int exact_body(int rank, struct hoop_comm *comm, void *argument)
     struct exact *exact = argument;
     enum hoop_op op;
 
-    EXPECT(hoop_op_premul_create(&op, exact->factor[rank], exact->type, comm) == HOOP_OK);
-    EXPECT(hoop_all_reduce(exact->in[rank], exact->out[rank], MOST, exact->type, op, comm, NULL) == HOOP_OK);
-    EXPECT(hoop_comm_destroy(comm) == HOOP_OK);
+    HARNESS_EXPECT(hoop_op_premul_create(&op, exact->factor[rank], exact->type, comm) == HOOP_OK);
+    HARNESS_EXPECT(hoop_all_reduce(exact->in[rank], exact->out[rank], MOST, exact->type, op, comm, NULL) == HOOP_OK);
+    HARNESS_EXPECT(hoop_comm_destroy(comm) == HOOP_OK);
     return 0;
 }
 
@@ -476,13 +466,14 @@ static int functions_body(int rank, struct hoop_comm *comm, void *argument)
     unsigned turn = 0;
 
     (void)argument;
-    EXPECT(hoop_mem_alloc(comm, (void **)&shared, SPACE) == HOOP_OK);
+    HARNESS_EXPECT(hoop_mem_alloc(comm, (void **)&shared, SPACE) == HOOP_OK);
     for (int number = 0; number < KINDS; number++) {
         const struct kind *kind = &kinds[number];
         struct context context = {.type = kind->type};
         enum hoop_op op;
 
-        EXPECT(hoop_op_user_create(&op, kind->function, &context, kind->element, kind->commutes, comm) == HOOP_OK);
+        HARNESS_EXPECT(hoop_op_user_create(&op, kind->function, &context, kind->element, kind->commutes, comm) ==
+                       HOOP_OK);
         for (int k = 0; k < COLLS * 2 * COUNTS; k++, turn++) {
             struct call c = {.coll = colls[k % COLLS],
                              .op = op,
@@ -493,13 +484,13 @@ static int functions_body(int rank, struct hoop_comm *comm, void *argument)
                              .rank = rank,
                              .root = (int)(turn % (unsigned)ranks),
                              .in_place = k / COLLS % 2};
-            EXPECT(try_function(&c, kind, comm, turn % 3 ? own : shared));
+            HARNESS_EXPECT(try_function(&c, kind, comm, turn % 3 ? own : shared));
         }
-        EXPECT(context.wrong == 0 && (ranks > 1 || context.calls == 0));
-        EXPECT(hoop_op_destroy(op, comm) == HOOP_OK);
+        HARNESS_EXPECT(context.wrong == 0 && (ranks > 1 || context.calls == 0));
+        HARNESS_EXPECT(hoop_op_destroy(op, comm) == HOOP_OK);
     }
     free(own);
-    EXPECT(hoop_mem_free(comm, shared) == HOOP_OK && hoop_comm_destroy(comm) == HOOP_OK);
+    HARNESS_EXPECT(hoop_mem_free(comm, shared) == HOOP_OK && hoop_comm_destroy(comm) == HOOP_OK);
     return 0;
 }
 
@@ -523,9 +514,5 @@ int main(void)
     tcase_add_loop_test(tests, rounded_once, 0, HOOP_TYPES);
     tcase_add_loop_test(tests, functions, 1, MOST_RANKS + 1);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return harness_suite(suite);
 }

@@ -94,9 +94,5 @@ int main(void)
     tcase_add_loop_test(tests, every_shape, 1, 8);
     tcase_add_test(tests, wrong_arguments);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return harness_suite(suite);
 }
