@@ -25,6 +25,7 @@ include $(srcdir)/tests/unit/cuda.mk
 include $(srcdir)/tests/unit/dtype.mk
 include $(srcdir)/tests/unit/topo.mk
 include $(srcdir)/tests/unit/exec.mk
+include $(srcdir)/tests/unit/device.mk
 include $(srcdir)/tests/unit/trainer.mk
 include $(srcdir)/tests/plan/local.mk
 include $(srcdir)/tests/conform/local.mk

@@ -16,6 +16,7 @@
  *     XSHARED(T, name)           T *name: storage that the block's threads share, of undefined content. By all threads, in the
  *                                same order.
  *     XSYNC()                    barrier of the block
+ *     XRAISE(flag, value), XRAISED(flag)   a shared uint32_t that any thread may set at any time; read after a barrier
  *     XPOLL(address)             in a loop that waits for a change at that address (counter or flag), after a look that failed
  */
 #ifndef HOOP_EXEC_DEVICE_DEVICE_H
@@ -44,8 +45,10 @@ struct x16 {
 #define XSHARED(T, name)        \
     __shared__ T name##_shared; \
     T *name = &name##_shared
-#define XSYNC()        __syncthreads()
-#define XPOLL(address) ((void)(address))
+#define XSYNC()             __syncthreads()
+#define XRAISE(flag, value) (*(volatile uint32_t *)(flag) = (value))
+#define XRAISED(flag)       (*(volatile uint32_t *)(flag))
+#define XPOLL(address)      ((void)(address))
 
 /* Load that sees whatever was written before the store whose value it finds, by any device and by the host. */
 XDEVICE uint64_t x_ld_acq(xg address)
@@ -116,15 +119,17 @@ extern const struct hoop_device_kernel hoop_device_kernels[];
     {                          \
 #name, name, sizeof(T) \
     }
-#define XDEVICE          static inline __attribute__((unused))
-#define XP(T, address)   ((T *)(uintptr_t)((address) + (uint64_t)hoop_device_emulation.delta))
-#define XTID             hoop_device_emulation.thread
-#define XNT              hoop_device_emulation.threads
-#define XBID             hoop_device_emulation.block
-#define XNB              hoop_device_emulation.blocks
-#define XSHARED(T, name) T *name = (T *)hoop_device_emulation.shared(sizeof(T))
-#define XSYNC()          hoop_device_emulation.sync()
-#define XPOLL(address)   hoop_device_emulation.poll(address)
+#define XDEVICE             static inline __attribute__((unused))
+#define XP(T, address)      ((T *)(uintptr_t)((address) + (uint64_t)hoop_device_emulation.delta))
+#define XTID                hoop_device_emulation.thread
+#define XNT                 hoop_device_emulation.threads
+#define XBID                hoop_device_emulation.block
+#define XNB                 hoop_device_emulation.blocks
+#define XSHARED(T, name)    T *name = (T *)hoop_device_emulation.shared(sizeof(T))
+#define XSYNC()             hoop_device_emulation.sync()
+#define XRAISE(flag, value) __atomic_store_n(flag, (uint32_t)(value), __ATOMIC_RELAXED)
+#define XRAISED(flag)       __atomic_load_n(flag, __ATOMIC_RELAXED)
+#define XPOLL(address)      hoop_device_emulation.poll(address)
 
 XDEVICE uint64_t x_ld_acq(xg address)
 {

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "exec/cuda.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "exec/cuda_code.h"
+
+enum {
+    PROGRAM_BLOCK = 1 << 20, /* bytes of device memory taken for programs at a time */
+    LEND_LEAST = 16384,      /* bytes from which a peer reads a piece where it is */
+    WARP = 32
+};
+
+struct program {
+    const struct hoop_plan *plan;
+    uint64_t address;
+};
+
+struct hoop_cuda_exec {
+    struct hoop_cuda *cuda;
+    const struct hoop_cuda_code *code;
+    int ranks, lanes;
+    hoop_cu_stream uploads;
+    hoop_cu_event ended; /* of the last launch */
+    hoop_cu_stream last; /* that it was on */
+    bool launched;
+    struct hoop_device_report *report;
+    hoop_cu_address report_address, pipes, states;
+    bool *connected;
+    /* device memory, block by block; never given back while the executor lives */
+    hoop_cu_address *block;
+    size_t blocks, block_room;
+    uint64_t free_at, free_end; /* in the latest block for programs */
+    struct program *program;
+    size_t programs, program_room;
+    struct {
+        hoop_cu_address address;
+        size_t bytes;
+    } scratch[HOOP_CUDA_SCRATCHES];
+};
+
+/* ---- memory ---- */
+
+/* A stream capture on this thread must not see what is done here besides. */
+static hoop_cu_capture_mode relax(struct hoop_cuda_exec *exec)
+{
+    hoop_cu_capture_mode mode = HOOP_CU_CAPTURE_RELAXED;
+
+    exec->cuda->driver->cuThreadExchangeStreamCaptureMode(&mode);
+    return mode;
+}
+
+static void restore(struct hoop_cuda_exec *exec, hoop_cu_capture_mode mode)
+{
+    exec->cuda->driver->cuThreadExchangeStreamCaptureMode(&mode);
+}
+
+static enum hoop_status take_block(struct hoop_cuda_exec *exec, size_t bytes, hoop_cu_address *address)
+{
+    if (exec->blocks == exec->block_room) {
+        const size_t room = exec->block_room ? 2 * exec->block_room : 8;
+        hoop_cu_address *more = hoop_realloc(exec->block, room, sizeof *more);
+        if (more == NULL)
+            return HOOP_ERR_MEMORY;
+        exec->block = more;
+        exec->block_room = room;
+    }
+    const hoop_cu_capture_mode mode = relax(exec);
+    const enum hoop_status status = hoop_cuda_alloc(exec->cuda, bytes, address);
+    restore(exec, mode);
+    if (status == HOOP_OK)
+        exec->block[exec->blocks++] = *address;
+    return status;
+}
+
+/* Copy to the device, or fill with zeros (from NULL), and wait for that. */
+static enum hoop_status put(struct hoop_cuda_exec *exec, hoop_cu_address to, const void *from, size_t bytes)
+{
+    const hoop_cu_capture_mode mode = relax(exec);
+    enum hoop_status status = from ? hoop_cuda_copy(exec->cuda, (void *)(uintptr_t)to, from, bytes, exec->uploads)
+                                   : hoop_cuda_fill(exec->cuda, to, 0, bytes, exec->uploads);
+
+    if (status == HOOP_OK)
+        status = hoop_cuda_stream_wait(exec->cuda, exec->uploads, hoop_deadline(60));
+    restore(exec, mode);
+    return status;
+}
+
+enum hoop_status hoop_cuda_exec_scratch(struct hoop_cuda_exec *exec, int use, size_t bytes, hoop_cu_address *address)
+{
+    if (bytes > exec->scratch[use].bytes) {
+        size_t more = exec->scratch[use].bytes * 2 > bytes ? exec->scratch[use].bytes * 2 : bytes;
+        if (more < 65536)
+            more = 65536;
+        const enum hoop_status status = take_block(exec, more, &exec->scratch[use].address);
+        if (status != HOOP_OK)
+            return status;
+        exec->scratch[use].bytes = more;
+    }
+    *address = exec->scratch[use].address;
+    return HOOP_OK;
+}
+
+/* ---- making ---- */
+
+static enum hoop_status make_tables(struct hoop_cuda_exec *exec)
+{
+    const size_t pipes = (size_t)exec->ranks * (size_t)exec->lanes;
+    const size_t pipe_bytes = pipes * sizeof(struct hoop_device_pipe),
+                 state_bytes = (size_t)exec->lanes * sizeof(struct hoop_device_state);
+
+    exec->connected = hoop_calloc(pipes, sizeof *exec->connected);
+    if (exec->connected == NULL)
+        return HOOP_ERR_MEMORY;
+    enum hoop_status status = take_block(exec, pipe_bytes, &exec->pipes);
+    if (status == HOOP_OK)
+        status = take_block(exec, state_bytes, &exec->states);
+    if (status == HOOP_OK)
+        status = put(exec, exec->pipes, NULL, pipe_bytes);
+    if (status == HOOP_OK)
+        status = put(exec, exec->states, NULL, state_bytes);
+    if (status != HOOP_OK)
+        return status;
+    void *report;
+    status = hoop_cuda_host_alloc(exec->cuda, sizeof *exec->report, &report, &exec->report_address);
+    if (status == HOOP_OK) {
+        exec->report = report;
+        memset(exec->report, 0, sizeof *exec->report);
+    }
+    return status;
+}
+
+enum hoop_status hoop_cuda_exec_new(struct hoop_cuda_exec **made, struct hoop_cuda *cuda, int ranks, int lanes)
+{
+    struct hoop_cuda_exec *exec;
+
+    if (ranks < 1 || lanes < 1 || lanes > HOOP_DEVICE_LANES)
+        return hoop_fail(HOOP_ERR_ARG, "%d lanes for %d ranks: a device has 1 … %d lanes", lanes, ranks,
+                         HOOP_DEVICE_LANES);
+    exec = hoop_calloc(1, sizeof *exec);
+    if (exec == NULL)
+        return HOOP_ERR_MEMORY;
+    exec->cuda = cuda;
+    exec->ranks = ranks;
+    exec->lanes = lanes;
+    enum hoop_status status = hoop_cuda_code_get(cuda, &exec->code);
+    if (status == HOOP_OK)
+        status = hoop_cuda_stream_create(cuda, true, &exec->uploads);
+    if (status == HOOP_OK)
+        status = hoop_cuda_event_create(cuda, &exec->ended);
+    if (status == HOOP_OK)
+        status = make_tables(exec);
+    if (status != HOOP_OK) {
+        hoop_cuda_exec_free(exec);
+        return status;
+    }
+    *made = exec;
+    return HOOP_OK;
+}
+
+void hoop_cuda_exec_free(struct hoop_cuda_exec *exec)
+{
+    if (exec == NULL)
+        return;
+    for (size_t i = 0; i < exec->blocks; i++)
+        hoop_cuda_free(exec->cuda, exec->block[i]);
+    if (exec->report)
+        hoop_cuda_host_free(exec->cuda, exec->report);
+    if (exec->ended)
+        hoop_cuda_event_destroy(exec->cuda, exec->ended);
+    if (exec->uploads)
+        hoop_cuda_stream_destroy(exec->cuda, exec->uploads);
+    if (exec->code)
+        hoop_cuda_code_drop(exec->cuda);
+    hoop_free(exec->block);
+    hoop_free(exec->program);
+    hoop_free(exec->connected);
+    hoop_free(exec);
+}
+
+int hoop_cuda_exec_lanes(const struct hoop_cuda_exec *exec)
+{
+    return exec->code->resident < exec->lanes ? exec->code->resident : exec->lanes;
+}
+
+enum hoop_status hoop_cuda_exec_connect(struct hoop_cuda_exec *exec, int peer, int lane,
+                                        const struct hoop_device_link *link)
+{
+    const size_t place = (size_t)peer * (size_t)exec->lanes + (size_t)lane;
+    const struct hoop_device_pipe pipe = hoop_program_pipe(link);
+
+    if (peer < 0 || peer >= exec->ranks || lane < 0 || lane >= exec->lanes)
+        return hoop_fail(HOOP_ERR_ARG, "link to rank %d, lane %d: there are %d ranks and %d lanes", peer, lane,
+                         exec->ranks, exec->lanes);
+    if (link->frame % 16 || link->slots < 2)
+        return hoop_fail(
+            HOOP_ERR_ARG,
+            "link to rank %d, lane %d: %u slots of %u bytes; a kernel needs 2 or more, of a multiple of 16", peer, lane,
+            link->slots, link->frame);
+    const enum hoop_status status = put(exec, exec->pipes + place * sizeof pipe, &pipe, sizeof pipe);
+    exec->connected[place] |= status == HOOP_OK;
+    return status;
+}
+
+bool hoop_cuda_exec_connected(const struct hoop_cuda_exec *exec, int peer, int lane)
+{
+    return exec->connected[(size_t)peer * (size_t)exec->lanes + (size_t)lane];
+}
+
+/* ---- programs ---- */
+
+/* Room for a program in device memory. */
+static enum hoop_status find_room(struct hoop_cuda_exec *exec, size_t bytes, uint64_t *address)
+{
+    const uint64_t whole = (bytes + 63) / 64 * 64;
+
+    if (exec->free_end - exec->free_at < whole) {
+        const uint64_t block = whole > PROGRAM_BLOCK ? whole : PROGRAM_BLOCK;
+        hoop_cu_address at;
+        const enum hoop_status status = take_block(exec, block, &at);
+        if (status != HOOP_OK)
+            return status;
+        exec->free_at = at;
+        exec->free_end = at + block;
+    }
+    *address = exec->free_at;
+    exec->free_at += whole;
+    return HOOP_OK;
+}
+
+static enum hoop_status upload(struct hoop_cuda_exec *exec, const struct hoop_plan *plan, uint64_t *address)
+{
+    const size_t bytes = hoop_program_bytes(plan);
+    void *memory = hoop_calloc(1, bytes);
+
+    if (memory == NULL)
+        return HOOP_ERR_MEMORY;
+    enum hoop_status status = find_room(exec, bytes, address);
+    if (status == HOOP_OK)
+        status = hoop_program_write(plan, *address, memory);
+    if (status == HOOP_OK)
+        status = put(exec, *address, memory, bytes);
+    hoop_free(memory);
+    return status;
+}
+
+/* The place of the plan's program in a hash table with linear probing, at most half full, or of the gap where it belongs. */
+static struct program *place_of(struct program *table, size_t room, const struct hoop_plan *plan)
+{
+    size_t i = (size_t)(((uintptr_t)plan >> 4) * 0x9e3779b97f4a7c15u >> 20) & (room - 1);
+
+    while (table[i].plan && table[i].plan != plan)
+        i = (i + 1) & (room - 1);
+    return &table[i];
+}
+
+static enum hoop_status grow_programs(struct hoop_cuda_exec *exec)
+{
+    const size_t room = exec->program_room ? 2 * exec->program_room : 32;
+    struct program *more = hoop_calloc(room, sizeof *more);
+
+    if (more == NULL)
+        return HOOP_ERR_MEMORY;
+    for (size_t i = 0; i < exec->program_room; i++)
+        if (exec->program[i].plan)
+            *place_of(more, room, exec->program[i].plan) = exec->program[i];
+    hoop_free(exec->program);
+    exec->program = more;
+    exec->program_room = room;
+    return HOOP_OK;
+}
+
+static enum hoop_status program_of(struct hoop_cuda_exec *exec, const struct hoop_plan *plan, uint64_t *address)
+{
+    enum hoop_status status = 2 * exec->programs >= exec->program_room ? grow_programs(exec) : HOOP_OK;
+
+    if (status != HOOP_OK)
+        return status;
+    struct program *program = place_of(exec->program, exec->program_room, plan);
+    if (program->plan == NULL) {
+        status = upload(exec, plan, address);
+        if (status != HOOP_OK)
+            return status;
+        *program = (struct program){plan, *address};
+        exec->programs++;
+    }
+    *address = program->address;
+    return HOOP_OK;
+}
+
+enum hoop_status hoop_cuda_exec_upload(struct hoop_cuda_exec *exec, const struct hoop_plan *plan)
+{
+    uint64_t address;
+
+    return program_of(exec, plan, &address);
+}
+
+/* ---- launching ---- */
+
+static enum hoop_status launch(struct hoop_cuda_exec *exec, hoop_cu_function function, int blocks, int threads,
+                               void *argument, hoop_cu_stream stream)
+{
+    void *arguments[] = {argument};
+    enum hoop_status status = hoop_cuda_enter(exec->cuda);
+
+    if (status != HOOP_OK)
+        return status;
+    status = hoop_cuda_check(exec->cuda->driver->cuLaunchKernel(function, (unsigned)blocks, 1, 1, (unsigned)threads, 1,
+                                                                1, 0, stream, arguments, NULL),
+                             "cuLaunchKernel", exec->cuda->device.ordinal);
+    hoop_cuda_leave(exec->cuda);
+    return status;
+}
+
+/* Launches share the counters of the links, so one on another stream follows the last one. What is captured has no such order with
+ * what is not: who replays a graph gives it to a stream that comes behind. */
+static enum hoop_status follow(struct hoop_cuda_exec *exec, hoop_cu_stream stream, bool capturing)
+{
+    if (capturing || !exec->launched || exec->last == stream)
+        return HOOP_OK;
+    return hoop_cuda_stream_wait_event(exec->cuda, stream, exec->ended);
+}
+
+/* Threads that the largest piece keeps busy, in whole warps. */
+static int threads_for(const struct hoop_cuda_exec *exec, const struct hoop_binding *binding)
+{
+    const size_t units = (binding->piece * binding->element + 15) / 16, warps = (units + WARP - 1) / WARP;
+    const size_t threads = warps > 0 ? warps * WARP : WARP;
+
+    return threads < (size_t)exec->code->threads ? (int)threads : exec->code->threads;
+}
+
+static enum hoop_status enqueue(struct hoop_cuda_exec *exec, const struct hoop_cuda_call *call,
+                                struct hoop_device_call *argument, hoop_cu_stream stream)
+{
+    bool capturing;
+
+    enum hoop_status status = hoop_cuda_stream_capturing(exec->cuda, stream, &capturing);
+    if (status == HOOP_OK)
+        status = follow(exec, stream, capturing);
+    if (status == HOOP_OK)
+        status = launch(exec, exec->code->interpret, (int)call->plan->lanes, threads_for(exec, call->binding), argument,
+                        stream);
+    if (status == HOOP_OK && !capturing) {
+        status = hoop_cuda_event_record(exec->cuda, exec->ended, stream);
+        exec->launched = true;
+        exec->last = stream;
+    }
+    return status;
+}
+
+enum hoop_status hoop_cuda_exec_launch(struct hoop_cuda_exec *exec, const struct hoop_cuda_call *call,
+                                       hoop_cu_stream stream)
+{
+    struct hoop_device_call argument = {.pipe = exec->pipes,
+                                        .state = exec->states,
+                                        .report = exec->report_address,
+                                        .in = call->in,
+                                        .out = call->out,
+                                        .tmp = call->tmp,
+                                        .tag = call->tag,
+                                        .number = call->number,
+                                        .lend = LEND_LEAST,
+                                        .pipe_lanes = (uint32_t)exec->lanes,
+                                        .state_lanes = (uint32_t)exec->lanes};
+
+    if ((int)call->plan->lanes > hoop_cuda_exec_lanes(exec))
+        return hoop_fail(
+            HOOP_ERR_UNSUPPORTED, "plan %s has %u lanes, but device %d holds %d at once: set HOOP_CHANNELS to fewer",
+            call->plan->algo->name, call->plan->lanes, exec->cuda->device.ordinal, hoop_cuda_exec_lanes(exec));
+    enum hoop_status status =
+        hoop_program_bind(&argument, call->plan, call->binding, call->type, call->op, HOOP_DEVICE_SMALL);
+    if (status == HOOP_OK)
+        status = program_of(exec, call->plan, &argument.lane);
+    return status == HOOP_OK ? enqueue(exec, call, &argument, stream) : status;
+}
+
+enum hoop_status hoop_cuda_exec_vector(struct hoop_cuda_exec *exec, enum hoop_cuda_vector what,
+                                       const struct hoop_device_vector *vector, int blocks, hoop_cu_stream stream)
+{
+    struct hoop_device_vector argument = *vector;
+    const uint64_t units = what == HOOP_CUDA_REDUCE ? vector->count / 16 + 2 : vector->count,
+                   useful = units / (uint64_t)exec->code->vector_threads + 1;
+    const int most = 2 * exec->cuda->device.multiprocessors, few = blocks > 0 ? blocks : most;
+
+    argument.element = (uint32_t)hoop_type_size((enum hoop_type)argument.type);
+    argument.op = argument.op == HOOP_AVG ? HOOP_SUM : argument.op;
+    return launch(exec, exec->code->vector[what], useful < (uint64_t)few ? (int)useful : few,
+                  exec->code->vector_threads, &argument, stream);
+}
+
+/* ---- reports ---- */
+
+void hoop_cuda_exec_abort(struct hoop_cuda_exec *exec)
+{
+    __atomic_store_n(&exec->report->abort, 1, __ATOMIC_RELEASE);
+}
+
+enum hoop_status hoop_cuda_exec_verdict(const struct hoop_cuda_exec *exec, int *peer)
+{
+    return hoop_program_verdict(exec->report, peer);
+}
+
+int hoop_cuda_exec_waits(const struct hoop_cuda_exec *exec, char *text, size_t size)
+{
+    return hoop_program_waits(exec->report, text, size);
+}

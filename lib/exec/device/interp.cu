@@ -1,0 +1,515 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* The interpreter: one kernel runs any plan. A lane is a block; its first thread walks through the lane's steps as the host
+ * executor does (exec/host.c): it finds the pieces, waits for frames and room, and hands each piece of work to all threads, which
+ * move and combine it; then it tells the peers. program.h has the data and how frames lie.
+ *
+ * Nothing is waited for without a look at the abort flag now and then. A block whose lane cannot go on says in the report
+ * why and ends; what it leaves behind is not fit to go on with.
+ *
+ * All blocks of a launch must be resident at once, and those of other ranks' launches too: the host keeps to the limits.
+ */
+#ifndef __CUDACC__
+#include <stdbool.h>
+#endif
+
+#include "exec/device/device.h"
+#include "exec/device/program.h"
+#include "hoop/plan.h"
+#include "hoop/transport.h"
+
+#include "exec/device/work.inc"
+
+#include "exec/device/reduce.inc"
+
+#include "exec/device/vector.inc"
+
+enum { LOANS = 16 };
+
+struct piece {
+    xg data;
+    uint64_t bytes;
+};
+
+struct loan {
+    xg pipe;
+    uint64_t number; /* frames taken when it has come back */
+    struct piece piece;
+    int32_t peer;
+};
+
+enum {
+    GO_NOWHERE, /* the lane has ended, or cannot go on */
+    GO_WORK,    /* all threads run `work` */
+    GO_ON       /* nothing to run this time */
+};
+
+/* What the first thread knows, and what it tells the others. */
+struct lane {
+    struct work work;
+    uint32_t raised; /* by any thread, in `work` */
+    uint32_t go;
+    /* the first thread's alone */
+    xg state, report, step_at; /* of this lane */
+    uint64_t launches, tag, slice;
+    uint32_t steps, step, taken; /* taken: steps that this turn is */
+    xg in_pipe, out_pipe;        /* frames of this turn; 0: none */
+    uint32_t in_peer, loans;
+    struct loan loan[LOANS];
+};
+
+/* ---- reports and waiting ---- */
+
+#define REPORT(lane, field, value) TELL((lane)->report, field, value)
+
+XNOINLINE bool give_up(struct lane *lane, uint32_t verdict)
+{
+    REPORT(lane, verdict, verdict);
+    return false;
+}
+
+XNOINLINE bool mismatch(struct lane *lane, uint64_t theirs, int32_t peer)
+{
+    REPORT(lane, ours, lane->tag);
+    REPORT(lane, theirs, theirs);
+    REPORT(lane, wait, HOOP_DEVICE_WAITS_FRAME | (uint64_t)(uint32_t)peer << 8);
+    return give_up(lane, HOOP_DEVICE_MISMATCH);
+}
+
+/* Wait until the counter has come to `target`. False: it will not. */
+XNOINLINE bool await_counter(const struct hoop_device_call *call, struct lane *lane, xg counter, uint64_t target,
+                             uint32_t what, int32_t peer)
+{
+    uint64_t looks = 0;
+
+    while (x_ld_acq(counter) < target) {
+        looks++;
+        if (looks % LOOKS_ABORT == 0 && x_ld_acq(call->report + offsetof(struct hoop_device_report, abort)) != 0)
+            return give_up(lane, HOOP_DEVICE_ABORTED);
+        if (looks == LOOKS_REPORT) {
+            REPORT(lane, step, (uint64_t)lane->step << 32 | (uint32_t)lane->slice);
+            REPORT(lane, number, target);
+            REPORT(lane, wait, what | (uint64_t)(uint32_t)peer << 8);
+        }
+        XPOLL(counter);
+    }
+    if (looks >= LOOKS_REPORT)
+        REPORT(lane, wait, HOOP_DEVICE_WAITS_NOT);
+    return true;
+}
+
+/* Is there room for one more frame? Waits for it. */
+XDEVICE bool await_room(const struct hoop_device_call *call, struct lane *lane, xg at, int32_t peer)
+{
+    struct hoop_device_pipe *pipe = XP(struct hoop_device_pipe, at);
+
+    if (pipe->sent - pipe->taken < pipe->slots)
+        return true;
+    if (!await_counter(call, lane, pipe->out_taken, pipe->sent + 1 - pipe->slots, HOOP_DEVICE_WAITS_ROOM, peer))
+        return false;
+    pipe->taken = x_ld_acq(pipe->out_taken);
+    return true;
+}
+
+/* Wait until no loan overlaps the piece. */
+XNOINLINE bool await_loans(const struct hoop_device_call *call, struct lane *lane, struct piece piece)
+{
+    XROLLED for (uint32_t i = 0; i < lane->loans;)
+    {
+        const struct loan loan = lane->loan[i];
+
+        if (piece.data >= loan.piece.data + loan.piece.bytes || loan.piece.data >= piece.data + piece.bytes) {
+            i++;
+            continue;
+        }
+        if (!await_counter(call, lane, XP(struct hoop_device_pipe, loan.pipe)->out_taken, loan.number,
+                           HOOP_DEVICE_WAITS_LOAN, loan.peer))
+            return false;
+        lane->loan[i] = lane->loan[--lane->loans];
+    }
+    return true;
+}
+
+/* ---- pieces and frames ---- */
+
+/* As hoop_bind_extent of plan/bind.h, without divisions of 64 bits. */
+XNOINLINE struct piece locate(const struct hoop_device_call *call, uint32_t buffer, uint32_t chunk, uint64_t slice)
+{
+    const uint32_t number = buffer == HOOP_TMP ? chunk % call->grid : chunk;
+    const uint32_t block = number / call->chunks_per_block, i = number % call->chunks_per_block;
+    const bool longer = i < call->remainder;
+    const uint32_t own = buffer == HOOP_IN ? HOOP_DEVICE_IN_IS_BLOCK : HOOP_DEVICE_OUT_IS_BLOCK;
+    uint64_t first = 0, count = call->quotient + longer;
+    xg base = buffer == HOOP_IN ? call->in : call->out;
+    struct piece piece;
+
+    if (buffer == HOOP_TMP) {
+        base = call->tmp + (uint64_t)(chunk - call->tmp_first) * call->tmp_stride;
+    } else {
+        first = i * call->quotient + (longer ? i : call->remainder);
+        if (!(call->flags & own))
+            first += block * call->count;
+    }
+    if (call->slices > 1) {
+        const uint64_t quotient = longer ? call->long_quotient : call->short_quotient;
+        const uint64_t remainder = longer ? call->long_remainder : call->short_remainder;
+
+        count = quotient + (slice < remainder);
+        if (buffer != HOOP_TMP)
+            first += slice * quotient + (slice < remainder ? slice : remainder);
+    }
+    piece.data = base + first * call->element;
+    piece.bytes = count * call->element;
+    return piece;
+}
+
+XDEVICE xg slot_of(xg frames, uint64_t number, const struct hoop_device_pipe *pipe)
+{
+    return frames + number % pipe->slots * pipe->slot;
+}
+
+XDEVICE xg small_area(xg slot, const struct hoop_device_pipe *pipe)
+{
+    return slot + HOOP_DEVICE_HEADER + pipe->frame + UNIT;
+}
+
+XDEVICE xg pipe_of(const struct hoop_device_call *call, int32_t peer)
+{
+    return call->pipe + ((uint64_t)(uint32_t)peer * call->pipe_lanes + XBID) * sizeof(struct hoop_device_pipe);
+}
+
+XDEVICE void write_header(xg at, uint64_t tag, uint64_t where)
+{
+    struct x16 header;
+
+    header.low = tag;
+    header.high = where;
+    x_st16(at, header);
+}
+
+/* The next frame's data become the work's left side. Waits for it, but for small ones, which the threads wait for. */
+XNOINLINE bool take_frame(const struct hoop_device_call *call, struct lane *lane, int32_t peer)
+{
+    const xg at = pipe_of(call, peer);
+    const struct hoop_device_pipe *pipe = XP(struct hoop_device_pipe, at);
+    const uint64_t number = pipe->received;
+    const xg slot = slot_of(pipe->in_frames, number, pipe);
+
+    lane->in_pipe = at;
+    lane->in_peer = (uint32_t)peer;
+    if (call->flags & HOOP_DEVICE_SMALL_FRAMES) {
+        lane->work.left = small_area(slot, pipe);
+        lane->work.in_flag = number + 1;
+        lane->work.step = (uint64_t)lane->step << 32 | (uint32_t)lane->slice;
+        lane->work.wait = HOOP_DEVICE_WAITS_FRAME | (uint64_t)(uint32_t)peer << 8;
+        return true;
+    }
+    if (!await_counter(call, lane, pipe->in_head, number + 1, HOOP_DEVICE_WAITS_FRAME, peer))
+        return false;
+    const struct x16 header = x_ld16(slot);
+    if (header.low != lane->tag)
+        return mismatch(lane, header.low, peer);
+    lane->work.left = header.high < UNIT ? slot + HOOP_DEVICE_HEADER + header.high : header.high;
+    return true;
+}
+
+/* Room for a frame becomes the work's other target. `like`: an address to whose offset from 16 it is best aligned. */
+XNOINLINE bool make_frame(const struct hoop_device_call *call, struct lane *lane, int32_t peer, xg like)
+{
+    const xg at = pipe_of(call, peer);
+    const struct hoop_device_pipe *pipe = XP(struct hoop_device_pipe, at);
+
+    if (!await_room(call, lane, at, peer))
+        return false;
+    const xg slot = slot_of(pipe->out_frames, pipe->sent, pipe);
+    lane->out_pipe = at;
+    if (call->flags & HOOP_DEVICE_SMALL_FRAMES) {
+        struct x16 word;
+
+        lane->work.also = small_area(slot, pipe);
+        lane->work.out_flag = word.high = pipe->sent + 1;
+        word.low = lane->tag;
+        x_st_flagged(lane->work.also, word);
+        return true;
+    }
+    write_header(slot, lane->tag, like % UNIT);
+    lane->work.also = slot + HOOP_DEVICE_HEADER + like % UNIT;
+    return true;
+}
+
+/* ---- steps: each prepares the lane's work; false: the lane cannot go on ---- */
+
+XDEVICE bool skipped(const struct hoop_device_call *call, struct piece piece)
+{
+    return piece.bytes == 0 && !(call->flags & HOOP_DEVICE_EMPTY_FRAMES);
+}
+
+XDEVICE void hand_out(const struct hoop_device_call *call, struct lane *lane, uint64_t bytes)
+{
+    lane->go = GO_WORK;
+    lane->work.bytes = bytes;
+    work_shape(&lane->work, call->element);
+}
+
+XNOINLINE bool prepare_local(const struct hoop_device_call *call, struct lane *lane,
+                             const struct hoop_device_step *step)
+{
+    const struct piece to = locate(call, step->to_buffer, step->to, lane->slice);
+    const struct piece from = locate(call, step->from_buffer, step->from, lane->slice);
+
+    if (to.bytes == 0 || (to.data == from.data && step->kind == HOOP_STEP_COPY))
+        return true;
+    if (!await_loans(call, lane, to))
+        return false;
+    lane->work.to = to.data;
+    lane->work.left = from.data;
+    lane->work.right = step->kind == HOOP_STEP_REDUCE ? to.data : 0;
+    hand_out(call, lane, to.bytes);
+    return true;
+}
+
+/* Let the peer read the piece where it is? */
+XDEVICE bool lends(const struct hoop_device_call *call, const struct lane *lane, const struct hoop_device_step *step,
+                   uint64_t bytes)
+{
+    return (step->flags & (HOOP_DEVICE_LEND | HOOP_STEP_STAGED)) == HOOP_DEVICE_LEND && bytes >= call->lend &&
+           !(call->flags & HOOP_DEVICE_SMALL_FRAMES) && lane->loans < LOANS &&
+           XP(struct hoop_device_pipe, pipe_of(call, step->peer))->direct;
+}
+
+XNOINLINE bool prepare_send(const struct hoop_device_call *call, struct lane *lane, const struct hoop_device_step *step)
+{
+    const struct piece from = locate(call, step->from_buffer, step->from, lane->slice);
+
+    if (skipped(call, from))
+        return true;
+    if (!make_frame(call, lane, step->peer, from.data))
+        return false;
+    if (lends(call, lane, step, from.bytes)) {
+        const struct hoop_device_pipe *pipe = XP(struct hoop_device_pipe, lane->out_pipe);
+        struct loan *loan = &lane->loan[lane->loans++];
+
+        loan->pipe = lane->out_pipe;
+        loan->number = pipe->sent + 1;
+        loan->piece = from;
+        loan->peer = step->peer;
+        write_header(slot_of(pipe->out_frames, pipe->sent, pipe), lane->tag, from.data);
+        return true;
+    }
+    lane->work.left = from.data;
+    hand_out(call, lane, from.bytes);
+    return true;
+}
+
+/* A receive, also with a reduction, also sent on at once. */
+XNOINLINE bool prepare_recv(const struct hoop_device_call *call, struct lane *lane, const struct hoop_device_step *step,
+                            const struct hoop_device_step *next)
+{
+    const struct piece to = locate(call, step->to_buffer, step->to, lane->slice);
+    const bool forward = (step->flags & HOOP_STEP_FORWARD) && !(call->flags & HOOP_DEVICE_NO_FORWARD);
+    const bool store = !forward || !(step->flags & HOOP_STEP_NO_STORE);
+
+    lane->taken = forward ? 2 : 1;
+    if (skipped(call, to))
+        return true;
+    if (!take_frame(call, lane, step->peer) || (store && !await_loans(call, lane, to)))
+        return false;
+    if (forward && !make_frame(call, lane, next->peer, to.data))
+        return false;
+    lane->work.to = store ? to.data : 0;
+    if (step->kind == HOOP_STEP_RECV_REDUCE)
+        lane->work.right = locate(call, step->from_buffer, step->from, lane->slice).data;
+    hand_out(call, lane, to.bytes);
+    return true;
+}
+
+XDEVICE uint64_t progress_of(const struct lane *lane, uint64_t launches, uint64_t slice, uint32_t steps, uint32_t step)
+{
+    (void)lane;
+    return (launches << 40) + slice * steps + step;
+}
+
+/* Lane `peer` has done step `to` of this slice. */
+XNOINLINE bool prepare_after(const struct hoop_device_call *call, struct lane *lane,
+                             const struct hoop_device_step *step)
+{
+    const uint64_t other = (uint64_t)(uint32_t)step->peer;
+    const struct hoop_device_lane *program =
+        XP(struct hoop_device_lane, call->lane + other * sizeof(struct hoop_device_lane));
+    const xg progress =
+        call->state + other * sizeof(struct hoop_device_state) + offsetof(struct hoop_device_state, progress);
+
+    return await_counter(call, lane, progress,
+                         progress_of(lane, lane->launches + 1, lane->slice, program->steps, step->to + 1),
+                         HOOP_DEVICE_WAITS_LANE, step->peer);
+}
+
+XNOINLINE bool prepare_step(const struct hoop_device_call *call, struct lane *lane)
+{
+    const struct hoop_device_step *step = XP(struct hoop_device_step, lane->step_at) + lane->step;
+
+    lane->work.to = lane->work.also = lane->work.left = lane->work.right = 0;
+    lane->work.in_flag = lane->work.out_flag = 0;
+    lane->in_pipe = lane->out_pipe = 0;
+    lane->taken = 1;
+    lane->go = GO_ON;
+    switch (step->kind) {
+    case HOOP_STEP_COPY:
+    case HOOP_STEP_REDUCE:
+        return prepare_local(call, lane, step);
+    case HOOP_STEP_SEND:
+        return prepare_send(call, lane, step);
+    case HOOP_STEP_AFTER:
+        return prepare_after(call, lane, step);
+    default:
+        return prepare_recv(call, lane, step, step + 1);
+    }
+}
+
+/* ---- a lane ---- */
+
+XNOINLINE void begin_lane(const struct hoop_device_call *call, struct lane *lane)
+{
+    const struct hoop_device_lane *program =
+        XP(struct hoop_device_lane, call->lane + XBID * sizeof(struct hoop_device_lane));
+    const struct hoop_device_state *state;
+
+    lane->state = call->state + XBID * sizeof(struct hoop_device_state);
+    lane->report =
+        call->report + offsetof(struct hoop_device_report, lane) + XBID * sizeof(struct hoop_device_lane_report);
+    lane->step_at = program->step;
+    lane->steps = program->steps;
+    state = XP(struct hoop_device_state, lane->state);
+    lane->launches = state->launches;
+    lane->tag = mixed(state->chain, call->tag);
+    lane->slice = lane->steps ? 0 : call->slices;
+    lane->step = lane->loans = 0;
+    lane->raised = 0;
+    lane->work.tag = lane->tag;
+    lane->work.abort = call->report + offsetof(struct hoop_device_report, abort);
+    lane->work.report = lane->report;
+    lane->work.raised = &lane->raised;
+    REPORT(lane, call, call->number);
+}
+
+/* A small frame without data: nobody has looked at its word yet. */
+XDEVICE void await_empty(struct lane *lane)
+{
+    uint64_t tag;
+
+    if (lane->in_pipe && lane->work.in_flag && lane->work.units == 0 &&
+        await_flagged(&lane->work, lane->work.left, &tag) && tag != lane->tag)
+        XRAISE(&lane->raised, RAISED_MISMATCH);
+}
+
+/* All threads have done their parts: tell the peers. False: some thread could not. */
+XNOINLINE bool conclude_step(struct lane *lane)
+{
+    const uint32_t raised = XRAISED(&lane->raised);
+
+    if (raised == RAISED_MISMATCH)
+        return mismatch(lane, x_ld_flagged(lane->work.left).low, (int32_t)lane->in_peer);
+    if (raised)
+        return give_up(lane, HOOP_DEVICE_ABORTED);
+    if (lane->out_pipe) {
+        struct hoop_device_pipe *pipe = XP(struct hoop_device_pipe, lane->out_pipe);
+
+        pipe->sent++;
+        if (lane->work.out_flag == 0)
+            x_st_rel(pipe->out_head, pipe->sent);
+    }
+    if (lane->in_pipe) {
+        struct hoop_device_pipe *pipe = XP(struct hoop_device_pipe, lane->in_pipe);
+
+        x_st_rel(pipe->in_taken, ++pipe->received);
+    }
+    return true;
+}
+
+XNOINLINE void advance(struct lane *lane)
+{
+    const struct hoop_device_step *step = XP(struct hoop_device_step, lane->step_at) + lane->step;
+
+    lane->step += lane->taken;
+    if ((step->flags | step[lane->taken - 1].flags) & HOOP_DEVICE_SIGNAL)
+        x_st_rel(lane->state + offsetof(struct hoop_device_state, progress),
+                 progress_of(lane, lane->launches + 1, lane->slice, lane->steps, lane->step));
+    if (lane->step == lane->steps) {
+        lane->step = 0;
+        lane->slice++;
+    }
+}
+
+/* The lane's steps are done: take the loans back, and leave the state as the next launch needs it; the first lane also that
+ * of lanes which this plan does not have. */
+XNOINLINE void end_lane(const struct hoop_device_call *call, struct lane *lane)
+{
+    struct piece all;
+
+    all.data = 0;
+    all.bytes = ~(uint64_t)0;
+    if (!await_loans(call, lane, all))
+        return;
+    XROLLED for (uint32_t i = XBID; i < call->state_lanes; i = i < call->lanes ? call->lanes : i + 1)
+    {
+        struct hoop_device_state *state =
+            XP(struct hoop_device_state, call->state + i * sizeof(struct hoop_device_state));
+
+        state->launches = lane->launches + 1;
+        state->chain = lane->tag;
+        if (XBID != 0)
+            break;
+    }
+    REPORT(lane, finished, lane->launches + 1);
+}
+
+/* Go on to the next piece of work for all threads, or to the lane's end. */
+XNOINLINE void next_work(const struct hoop_device_call *call, struct lane *lane)
+{
+    XROLLED while (lane->slice < call->slices)
+    {
+        if (!prepare_step(call, lane) || (lane->go == GO_ON && !conclude_step(lane))) {
+            lane->go = GO_NOWHERE;
+            return;
+        }
+        if (lane->go == GO_WORK)
+            return;
+        advance(lane);
+    }
+    end_lane(call, lane);
+    lane->go = GO_NOWHERE;
+}
+
+/* What one thread does between two barriers the others see as a whole. */
+XKERNEL(hoop_interpret, struct hoop_device_call)
+{
+    XSHARED(struct lane, lane);
+
+    if (XTID == 0) {
+        begin_lane(&argument, lane);
+        next_work(&argument, lane);
+    }
+    XROLLED for (;;)
+    {
+        XSYNC();
+        if (lane->go != GO_WORK)
+            break;
+        run_work(&lane->work, argument.type, argument.op, XTID, XNT);
+        if (XTID == 0)
+            await_empty(lane);
+        XSYNC();
+        if (XTID == 0) {
+            lane->go = GO_NOWHERE;
+            if (conclude_step(lane)) {
+                advance(lane);
+                next_work(&argument, lane);
+            }
+        }
+    }
+}
+
+#ifndef __CUDACC__
+const struct hoop_device_kernel hoop_device_kernels[] = {
+    XKERNEL_ROW(hoop_interpret, struct hoop_device_call),
+    HOOP_DEVICE_VECTOR_ROWS{NULL, NULL, 0},
+};
+#endif

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* What the host and the kernels tell each other: plain data of fixed-width fields, the same for all compilers.
+ *
+ * A plan is uploaded once: its lanes and steps with symbolic chunks, and the kernel computes offsets by the binder's rule (plan/bind.h).
+ * What a call adds (buffers, sizes, the call's shape) is the kernel's one argument. What goes on from call to call (how many
+ * frames a link has carried, the fingerprint of all calls so far) lives in device memory, so a launch that was recorded in a
+ * graph can be replayed any number of times, between others.
+ *
+ * Frames. Frame k of a link uses slot k mod slots. A slot begins with a header: the fingerprint, and where the data are: an
+ * offset into the slot's room (as many bytes past 16 as the source, so that both can be moved by whole words), or an address
+ * in the sender's buffer, which is lent until the counter of frames taken has passed it. Small frames come in words of 16
+ * bytes instead: 8 of data (the first word: the fingerprint) and a flag, which is k + 1; a word whose flag is right is complete,
+ * so one message takes one way over the bus and no counter is waited for. All frames of a call are small, or none.
+ */
+#ifndef HOOP_EXEC_DEVICE_PROGRAM_H
+#define HOOP_EXEC_DEVICE_PROGRAM_H
+
+#include <stdint.h>
+
+/* A step of a plan; kinds, buffers and the lower flags are those of hoop/plan.h. */
+struct hoop_device_step {
+    uint8_t kind, to_buffer, from_buffer, flags;
+    int32_t peer;
+    uint32_t to, from;
+};
+
+enum {
+    HOOP_DEVICE_SIGNAL = 32, /* another lane waits for this step */
+    HOOP_DEVICE_LEND = 64    /* SEND: no other lane overwrites the source, so it may be lent */
+};
+
+struct hoop_device_lane {
+    uint64_t step; /* address of struct hoop_device_step[steps] */
+    uint32_t steps, unused;
+};
+
+/* A link's ends (struct hoop_device_link) and how many frames it has carried; a lane's block alone writes those. */
+struct hoop_device_pipe {
+    uint64_t out_frames, out_head, out_taken, in_frames, in_head, in_taken;
+    uint64_t sent, received;
+    uint64_t taken; /* of those sent, as far as known */
+    uint64_t slot;  /* bytes */
+    uint32_t frame, slots, direct, unused;
+};
+
+/* What a lane keeps from call to call, one cache line. */
+struct hoop_device_state {
+    uint64_t launches; /* the same for all lanes between launches */
+    uint64_t chain;    /* fingerprint of all calls so far; likewise */
+    uint64_t progress; /* launches, slice and step, as far as other lanes may rely on it */
+    uint64_t unused[5];
+};
+
+/* What a lane tells the host, in memory of the host, one cache line. */
+struct hoop_device_lane_report {
+    uint64_t verdict;      /* enum hoop_device_verdict, stored last */
+    uint64_t ours, theirs; /* a mismatch: the fingerprints */
+    uint64_t call;         /* number of the call that the lane is in or was in last */
+    uint64_t finished;     /* launches that the lane has done */
+    uint64_t wait;         /* 0, or since long for what: enum hoop_device_wait, peer << 8, */
+    uint64_t step;         /* the step << 32 | the slice's lower half, */
+    uint64_t number;       /* and the number of the frame (or step) */
+};
+
+enum hoop_device_verdict { HOOP_DEVICE_FINE, HOOP_DEVICE_MISMATCH, HOOP_DEVICE_ABORTED };
+
+enum hoop_device_wait {
+    HOOP_DEVICE_WAITS_NOT,
+    HOOP_DEVICE_WAITS_FRAME, /* for the peer to send */
+    HOOP_DEVICE_WAITS_ROOM,  /* for the peer to take */
+    HOOP_DEVICE_WAITS_LOAN,  /* for the peer to have read what was lent to it */
+    HOOP_DEVICE_WAITS_LANE   /* for another lane of this rank */
+};
+
+enum { HOOP_DEVICE_LANES = 64 };
+
+struct hoop_device_report {
+    uint64_t abort; /* not 0: whoever waits gives up */
+    uint64_t unused[7];
+    struct hoop_device_lane_report lane[HOOP_DEVICE_LANES];
+};
+
+/* Flags of a call. */
+enum {
+    HOOP_DEVICE_IN_IS_BLOCK = 1,
+    HOOP_DEVICE_OUT_IS_BLOCK = 2,
+    HOOP_DEVICE_EMPTY_FRAMES = 4,
+    HOOP_DEVICE_SMALL_FRAMES = 8,
+    HOOP_DEVICE_NO_FORWARD = 16 /* receive, then send: for tests */
+};
+
+/* Argument of the interpreter: one launch. Sizes are in elements. */
+struct hoop_device_call {
+    uint64_t lane;   /* struct hoop_device_lane[lanes] */
+    uint64_t pipe;   /* struct hoop_device_pipe of (peer, lane) at peer * pipe_lanes + lane */
+    uint64_t state;  /* struct hoop_device_state[state_lanes] */
+    uint64_t report; /* struct hoop_device_report */
+    uint64_t in, out, tmp;
+    uint64_t tag;    /* fingerprint of this call by itself */
+    uint64_t number; /* of the call, for reports */
+    uint64_t lend;   /* least bytes of a piece that is lent */
+    /* the binding */
+    uint64_t count, slices, tmp_stride;
+    uint64_t quotient, remainder;             /* of a block by its chunks */
+    uint64_t short_quotient, short_remainder; /* of a chunk of quotient elements by slices */
+    uint64_t long_quotient, long_remainder;   /* of one of quotient + 1 */
+    uint32_t grid, tmp_first, chunks_per_block, element;
+    uint32_t lanes, pipe_lanes, state_lanes, flags;
+    uint32_t type, op; /* enum hoop_type, enum hoop_op; an average is a sum here */
+};
+
+/* Argument of the kernels that work on one vector, all blocks together. */
+struct hoop_device_vector {
+    uint64_t to, left, right;
+    uint64_t count;
+    uint64_t factor; /* premultiply: bits of the scalar */
+    uint64_t
+        report; /* compare: address of a word that receives 1 + the number of an element that differs, if any does */
+    uint32_t type, op; /* op: reduce only */
+    int32_t ranks;     /* divide */
+    uint32_t seed;     /* fill, compare */
+    uint32_t element;  /* bytes of one; reduce only */
+    uint32_t unused;
+};
+
+#endif

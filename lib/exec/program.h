@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* From plans and bindings to what the interpreter kernel gets: pure functions, which know no driver. */
+#ifndef HOOP_EXEC_PROGRAM_H
+#define HOOP_EXEC_PROGRAM_H
+
+#include "exec/device/program.h"
+#include "hoop/plan.h"
+#include "hoop/transport.h"
+#include "plan/bind.h"
+
+/* Bytes of a plan in device memory. */
+size_t hoop_program_bytes(const struct hoop_plan *plan);
+
+/* Write the plan as it will lie at `address`, a multiple of 16, into memory of that many bytes.   Errors: HOOP_ERR_MEMORY. */
+enum hoop_status hoop_program_write(const struct hoop_plan *plan, uint64_t address, void *memory);
+
+/* Fill in what a call takes from its plan and binding; buffers, state and tag are the caller's. Equal on all ranks: frames and
+ * `small`, the most bytes of a piece that goes in words with flags (0 … HOOP_DEVICE_SMALL).
+ * Errors: HOOP_ERR_UNSUPPORTED (blocks of different sizes: run such a call on the host). */
+enum hoop_status hoop_program_bind(struct hoop_device_call *call, const struct hoop_plan *plan,
+                                   const struct hoop_binding *binding, enum hoop_type type, enum hoop_op op,
+                                   size_t small);
+
+/* A link as the kernel keeps it, with no frames carried yet. */
+struct hoop_device_pipe hoop_program_pipe(const struct hoop_device_link *link);
+
+/* What the kernel has reported: HOOP_OK; HOOP_ERR_MISMATCH (names lane, peer and fingerprints) with *peer; HOOP_ERR_ABORTED.
+ * Errors beyond: none. Any thread, also while kernels run. */
+enum hoop_status hoop_program_verdict(const struct hoop_device_report *report, int *peer);
+
+/* For people: what each lane has been waiting for since long, or nothing if there is none; ends with NUL. Returns the number of such lanes. */
+int hoop_program_waits(const struct hoop_device_report *report, char *text, size_t size);
+
+#endif

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: BSD-3-Clause
+if HAVE_CHECK
+check_PROGRAMS += tests/unit/device_plans tests/unit/device_vector
+TESTS += tests/unit/device_plans tests/unit/device_vector
+tests_unit_device_plans_SOURCES = tests/unit/device_plans.c tests/cases.c tests/device.c tests/device.h
+tests_unit_device_plans_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_unit_device_plans_LDADD = libhoop_device.la $(TEST_LIBS)
+tests_unit_device_vector_SOURCES = tests/unit/device_vector.c tests/device.c tests/device.h
+tests_unit_device_vector_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_unit_device_vector_LDADD = libhoop_device.la $(TEST_LIBS)
+endif
+if CUDA
+check_PROGRAMS += tests/unit/device_image
+TESTS += tests/unit/device_image
+tests_unit_device_image_SOURCES = tests/unit/device_image.c
+tests_unit_device_image_LDADD = libhoop_core.la $(HWLOC_LIBS) $(SODIUM_LIBS) -lm
+endif
