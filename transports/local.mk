@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libhoop_core_la_SOURCES += transports/transports.c transports/transports.h transports/transports.def \
 	transports/self/self.c transports/shm/link.c transports/shm/link.h transports/shm/shm.c \
-	transports/sim/network.c transports/sim/network.h transports/sim/sim.c transports/sim/sim.h
+	transports/sim/network.c transports/sim/network.h transports/sim/sim.c transports/sim/sim.h \
+	transports/landing.c transports/landing.h transports/cuda_ipc/cuda_ipc.c transports/pci_p2p/pci_p2p.c
 EXTRA_DIST += transports/README.md

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "boot/launch.h"
+#include "comm/device_links.h"
 #include "comm/tune.h"
 #include "mem/registry.h"
 
@@ -124,6 +125,8 @@ enum hoop_status hoop_comm_finalize(struct hoop_comm *comm)
     enum hoop_status status = hoop_comm_usable(comm, "finalize");
     if (status != HOOP_OK)
         return status;
+    hoop_comm_drain(comm);
+    hoop_device_links_drop(comm);
     status = hoop_comm_submit(
         &(struct hoop_comm_call){
             .comm = comm, .coll = HOOP_BARRIER, .closing = true, .type = HOOP_TYPES, .op = HOOP_OPS, .root = -1},

@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "comm/device_links.h"
 #include "comm/stage.h"
 
 /* What HOOP_DEVICE says; settings.c lets nothing else pass. */
@@ -111,6 +112,7 @@ void hoop_device_free(struct hoop_comm *comm)
     if (device == NULL)
         return;
     hoop_stage_free(device->stage);
+    hoop_device_links_free(comm);
     while (device->buffers) {
         struct hoop_device_buffer *buffer = device->buffers;
         device->buffers = buffer->next;

@@ -18,6 +18,7 @@
 #include "boot/share.h"
 #include "comm/comm.h"
 #include "comm/device.h"
+#include "comm/device_links.h"
 #include "comm/device_meet.h"
 #include "comm/tune.h"
 #include "mem/registry.h"
@@ -377,6 +378,8 @@ enum hoop_status hoop_comm_make(struct hoop_comm **comm, int ranks, const struct
         status = ranks == 1 ? be_alone(new, parent) : meet(new, id, parent);
     if (status == HOOP_OK)
         status = hoop_tune_share(new);
+    if (status == HOOP_OK)
+        status = hoop_device_agree(new);
     if (status != HOOP_OK) {
         hoop_comm_free(new);
         return status;

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "comm/comm.h"
+#include "comm/device.h"
 #include "comm/tune.h"
 #include "plan/explain.h"
 
@@ -49,6 +49,19 @@ static struct hoop_measured measured(const struct hoop_comm *comm, enum hoop_col
     return (struct hoop_measured){timing->calls, timing->least_ns, timing->sum_ns / timing->calls};
 }
 
+static void tell_device(const struct hoop_comm *comm, struct hoop_device_way *device)
+{
+    *device = (struct hoop_device_way){.ordinal = -1, .why = comm->device_reason};
+#ifdef HOOP_CUDA
+    if (comm->device == NULL)
+        return;
+    *device = (struct hoop_device_way){.ordinal = comm->device->cuda->device.ordinal,
+                                       .name = comm->device->cuda->device.name,
+                                       .way = comm->device->kernels ? "kernel" : "staged",
+                                       .why = comm->device_way[0] ? comm->device_way : "every pair of ranks is linked"};
+#endif
+}
+
 enum hoop_status hoop_explain(const struct hoop_comm *comm, const char *collective, size_t bytes, int json, char *text,
                               size_t size)
 {
@@ -65,6 +78,7 @@ enum hoop_status hoop_explain(const struct hoop_comm *comm, const char *collecti
 
     experience.plans = measured(comm, problem.coll, bytes, algo);
     experience.direct = measured(comm, problem.coll, bytes, NULL);
+    tell_device(comm, &experience.device);
     experience.kinds = hoop_tune_tell(comm, problem.coll, bytes, experience.tuned);
     return hoop_explain_write(&comm->choice, &problem, bytes, &experience, json != 0, text, size);
 }

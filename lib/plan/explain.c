@@ -334,6 +334,19 @@ static void text_model(const struct facts *facts, struct text *text)
     say(text, "\n");
 }
 
+static void text_device(const struct facts *facts, struct text *text)
+{
+    const struct hoop_device_way *device = facts->experience ? &facts->experience->device : NULL;
+
+    if (device == NULL)
+        return;
+    if (device->way)
+        say(text, "device     %d, %s; calls on its memory: %s: %s\n", device->ordinal, device->name, device->way,
+            device->why);
+    else
+        say(text, "device     none: %s\n", device->why);
+}
+
 static void write_text(const struct facts *facts, struct text *text)
 {
     char why[256], name[HOOP_ALGO_TEXT];
@@ -357,6 +370,7 @@ static void write_text(const struct facts *facts, struct text *text)
     text_tuned(facts, text);
     text_measured(facts, text);
     text_direct(facts, text);
+    text_device(facts, text);
     text_model(facts, text);
 }
 
@@ -416,6 +430,16 @@ static void json_model(const struct facts *facts, struct text *text)
     say(text, "}}\n");
 }
 
+static void json_device(const struct facts *facts, struct text *text)
+{
+    const struct hoop_device_way *device = facts->experience ? &facts->experience->device : NULL;
+
+    if (device == NULL)
+        return;
+    say(text, "\"device\":{\"ordinal\":%d,\"way\":\"%s\",\"because\":\"%s\"},", device->ordinal,
+        device->way ? device->way : "none", device->why);
+}
+
 static void json_measured(const struct hoop_measured *measured, struct text *text)
 {
     if (measured == NULL || measured->calls == 0)
@@ -447,6 +471,7 @@ static void write_json(const struct facts *facts, struct text *text)
     say(text, "\"direct\":%s,\"direct_measured\":", direct(facts) ? "true" : "false");
     json_measured(facts->experience ? &facts->experience->direct : NULL, text);
     json_tuned(facts, text);
+    json_device(facts, text);
     json_model(facts, text);
 }
 

@@ -22,11 +22,20 @@ struct hoop_tuned {
     int trials, wanted;           /* while under trial */
 };
 
+/* How calls on device memory go. */
+struct hoop_device_way {
+    int ordinal;      /* of this rank's device; -1: none */
+    const char *name; /* of the device */
+    const char *way;  /* "staged", "kernel"; NULL: there are no such calls */
+    const char *why;  /* the reason, without quotes and line ends */
+};
+
 /* What a communicator knows beyond the choice. */
 struct hoop_experience {
     struct hoop_measured plans, direct; /* of plans; of work in each other's memory */
     struct hoop_tuned tuned[HOOP_TUNED_MOST];
     int kinds; /* entries of tuned */
+    struct hoop_device_way device;
 };
 
 /* As hoop_plan_explain, with what is known from calls (NULL: there is no communicator that could). */

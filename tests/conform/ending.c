@@ -408,7 +408,8 @@ START_TEST(every_transport_is_here)
 
         for (int k = 0; k < fixture_count; k++)
             found += fixtures[k].transport == transport;
-        ck_assert_msg(found > 0, "%s has no fixture", transport->name);
+        ck_assert_msg(found > 0 || transport->send == NULL, "%s has no fixture",
+                      transport->name); /* NULL: for kernels only */
         ck_assert_uint_eq(transport->size, sizeof(struct hoop_transport));
         ck_assert_str_ne(help, "");
         ck_assert_ptr_eq(hoop_transport_find(transport->name), transport);

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* The arithmetic of landing areas, and their allocation. */
+#include "transports/landing.h"
+
+#ifdef HOOP_CUDA
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "wire/cursor.h"
+
+enum {
+    BLOB_MAGIC = 0x646e6c68 /* "hlnd" */,
+    COUNTER = 64,
+    COUNTERS = 2 * COUNTER,
+    LANES_MOST = 1024,
+    SLOTS_MOST = 4096
+};
+
+/* Bytes of one place. */
+static uint64_t place_bytes(const struct hoop_landing_address *own)
+{
+    return COUNTERS + hoop_device_landing(own->frame, (uint32_t)own->slots);
+}
+
+static uint64_t place_of(const struct hoop_landing_address *own, int rank, int lane)
+{
+    return ((uint64_t)rank * (uint64_t)own->lanes + (uint64_t)lane) * place_bytes(own);
+}
+
+/* ---- domains ---- */
+
+static enum hoop_status allocate(struct hoop_landing_domain *domain)
+{
+    struct hoop_landing_address *own = &domain->own;
+    const uint64_t bytes = place_of(own, own->ranks, 0);
+    hoop_cu_address base;
+    hoop_cu_stream stream = NULL;
+
+    enum hoop_status status = hoop_cuda_alloc(domain->cuda, bytes, &base);
+    if (status != HOOP_OK)
+        return status;
+    own->base = base;
+    status = hoop_cuda_stream_create(domain->cuda, false, &stream);
+    if (status == HOOP_OK)
+        status = hoop_cuda_fill(domain->cuda, base, 0, bytes, stream);
+    if (status == HOOP_OK)
+        status = hoop_cuda_stream_wait(domain->cuda, stream, UINT64_MAX);
+    if (stream)
+        hoop_cuda_stream_destroy(domain->cuda, stream);
+    own->exported = hoop_cuda_export(domain->cuda, (const void *)(uintptr_t)base, &own->export) == HOOP_OK;
+    return status;
+}
+
+enum hoop_status hoop_landing_open(const struct hoop_transport *transport, const struct hoop_domain_setup *setup,
+                                   struct hoop_domain **domain)
+{
+    if (setup->context == NULL || setup->lanes < 1 || setup->lanes > LANES_MOST || setup->slots < 2 ||
+        setup->slots > SLOTS_MOST || setup->frame < 16 || setup->frame > UINT32_MAX - 15 || setup->ranks < 1)
+        return hoop_fail(HOOP_ERR_ARG, "%s: %d ranks, %d lanes and %d slots of %zu bytes are no shape of links",
+                         transport->name, setup->ranks, setup->lanes, setup->slots, setup->frame);
+    struct hoop_landing_domain *new = hoop_calloc(1, sizeof *new);
+    if (new == NULL)
+        return HOOP_ERR_MEMORY;
+    new->head = (struct hoop_domain){transport, setup->rank, setup->ranks};
+    new->cuda = setup->context;
+    new->own = (struct hoop_landing_address){.process = (int)getpid(),
+                                             .ordinal = new->cuda->device.ordinal,
+                                             .ranks = setup->ranks,
+                                             .lanes = setup->lanes,
+                                             .slots = setup->slots,
+                                             .frame = ((uint32_t)setup->frame + 15) / 16 * 16};
+    new->links = hoop_calloc((size_t)setup->ranks * (size_t)setup->lanes, sizeof(struct hoop_landing_link *));
+    const enum hoop_status status = new->links ? allocate(new) : HOOP_ERR_MEMORY;
+    if (status != HOOP_OK) {
+        hoop_landing_close(&new->head);
+        return status;
+    }
+    *domain = &new->head;
+    return HOOP_OK;
+}
+
+void hoop_landing_close(struct hoop_domain *domain)
+{
+    struct hoop_landing_domain *self = (struct hoop_landing_domain *)domain;
+
+    if (self->own.base)
+        hoop_cuda_free(self->cuda, self->own.base);
+    hoop_free(self->links);
+    hoop_free(self);
+}
+
+/* ---- addresses ---- */
+
+enum hoop_status hoop_landing_address(struct hoop_domain *domain, unsigned char *blob, size_t *size)
+{
+    const struct hoop_landing_address *own = &((struct hoop_landing_domain *)domain)->own;
+    struct hoop_writer writer = hoop_writer(blob, HOOP_ADDRESS_MAX);
+
+    hoop_put_u32(&writer, BLOB_MAGIC);
+    hoop_put_u32(&writer, (uint32_t)own->process);
+    hoop_put_u32(&writer, (uint32_t)own->ordinal);
+    hoop_put_u32(&writer, (uint32_t)own->ranks);
+    hoop_put_u32(&writer, (uint32_t)own->lanes);
+    hoop_put_u32(&writer, (uint32_t)own->slots);
+    hoop_put_u32(&writer, own->frame);
+    hoop_put_u64(&writer, own->base);
+    hoop_put_u8(&writer, own->exported);
+    hoop_put_bytes(&writer, &own->export.handle, sizeof own->export.handle);
+    hoop_put_u64(&writer, own->export.offset);
+    hoop_put_u64(&writer, own->export.bytes);
+    hoop_put_u64(&writer, own->export.id);
+    hoop_put_bytes(&writer, own->export.uuid, sizeof own->export.uuid);
+    *size = hoop_writer_used(&writer);
+    return HOOP_OK;
+}
+
+enum hoop_status hoop_landing_read(const struct hoop_domain *domain, const unsigned char *blob, size_t size,
+                                   struct hoop_landing_address *address)
+{
+    const struct hoop_landing_address *own = &((const struct hoop_landing_domain *)domain)->own;
+    struct hoop_reader reader = hoop_reader(blob, size);
+
+    memset(address, 0, sizeof *address);
+    const bool magic = hoop_get_u32(&reader) == BLOB_MAGIC;
+    address->process = (int)hoop_get_u32_range(&reader, 0, INT32_MAX);
+    address->ordinal = (int)hoop_get_u32_range(&reader, 0, 1 << 16);
+    address->ranks = (int)hoop_get_u32_range(&reader, 1, 1 << 20);
+    address->lanes = (int)hoop_get_u32_range(&reader, 1, LANES_MOST);
+    address->slots = (int)hoop_get_u32_range(&reader, 2, SLOTS_MOST);
+    address->frame = hoop_get_u32(&reader);
+    address->base = hoop_get_u64(&reader);
+    address->exported = hoop_get_u8_range(&reader, 0, 1);
+    hoop_get_bytes(&reader, &address->export.handle, sizeof address->export.handle);
+    address->export.offset = hoop_get_u64(&reader);
+    address->export.bytes = hoop_get_u64(&reader);
+    address->export.id = hoop_get_u64(&reader);
+    hoop_get_bytes(&reader, address->export.uuid, sizeof address->export.uuid);
+    if (!hoop_reader_done(&reader) || !magic || address->ranks != own->ranks || address->lanes != own->lanes ||
+        address->slots != own->slots || address->frame != own->frame ||
+        (address->exported && address->export.bytes < place_of(own, own->ranks, 0)))
+        return hoop_fail(HOOP_ERR_ARG, "%s: a peer's address cannot be read, or its links have another shape",
+                         domain->transport->name);
+    return HOOP_OK;
+}
+
+/* ---- links ---- */
+
+enum hoop_status hoop_landing_link(struct hoop_domain *domain, int peer, int lane, struct hoop_landing_link **link)
+{
+    struct hoop_landing_domain *self = (struct hoop_landing_domain *)domain;
+
+    if (peer < 0 || peer >= domain->ranks || peer == domain->rank || lane < 0 || lane >= self->own.lanes ||
+        self->links[peer * self->own.lanes + lane])
+        return hoop_fail(HOOP_ERR_ARG, "%s: no link of rank %d to rank %d, lane %d, can be made",
+                         domain->transport->name, domain->rank, peer, lane);
+    struct hoop_landing_link *new = hoop_calloc(1, sizeof *new);
+    if (new == NULL)
+        return HOOP_ERR_MEMORY;
+    new->head = (struct hoop_link){
+        .transport = domain->transport, .domain = domain, .peer = peer, .lane = lane, .frame = self->own.frame};
+    self->links[peer * self->own.lanes + lane] = new;
+    *link = new;
+    return HOOP_OK;
+}
+
+void hoop_landing_forget(struct hoop_landing_link *link)
+{
+    struct hoop_landing_domain *self = (struct hoop_landing_domain *)link->head.domain;
+
+    self->links[link->head.peer * self->own.lanes + link->head.lane] = NULL;
+    hoop_free(link);
+}
+
+enum hoop_status hoop_landing_device(struct hoop_link *link, struct hoop_device_link *ends)
+{
+    const struct hoop_landing_domain *self = (const struct hoop_landing_domain *)link->domain;
+    const struct hoop_landing_address *own = &self->own;
+    const uint64_t here = own->base + place_of(own, link->peer, link->lane),
+                   there = ((struct hoop_landing_link *)link)->base + place_of(own, self->head.rank, link->lane);
+
+    *ends = (struct hoop_device_link){.out_frames = there + COUNTERS,
+                                      .out_head = there,
+                                      .out_taken = here + COUNTER,
+                                      .in_frames = here + COUNTERS,
+                                      .in_head = here,
+                                      .in_taken = there + COUNTER,
+                                      .frame = own->frame,
+                                      .slots = (uint32_t)own->slots};
+    return HOOP_OK;
+}
+
+void hoop_landing_describe(const struct hoop_link *link, char *text, size_t size)
+{
+    const struct hoop_landing_domain *self = (const struct hoop_landing_domain *)link->domain;
+
+    snprintf(text, size, "%s %d -> %d, lane %d, %d slots of %u bytes in device memory, for kernels",
+             link->transport->name, link->domain->rank, link->peer, link->lane, self->own.slots, self->own.frame);
+}
+
+#endif
