@@ -273,6 +273,7 @@ static int survive(struct harness_rank *self)
     if (comm == NULL)
         return 1;
     open_space(&space, comm);
+    hoop_barrier(comm, NULL); /* all have joined; who leaves it last may see the death already */
     if (self->rank == 1)
         raise(SIGKILL);
     const enum hoop_status given = hoop_all_reduce(space.device, space.device, 1000, HOOP_F32, HOOP_SUM, comm,
