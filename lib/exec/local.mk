@@ -20,7 +20,9 @@ DEVICE_ALL += lib/exec/device/all.fatbin
 CLEANFILES += lib/exec/device/kernels.fatbin lib/exec/device/all.fatbin
 lib/exec/device/kernels.fatbin: $(DEVICE_TEXT)
 	$(AM_V_GEN)$(MKDIR_P) lib/exec/device && $(NVCC) $(NVCC_FLAGS) $(DEVICE_FLAGS) -o $@ $(srcdir)/lib/exec/device/interp.cu
-lib/exec/device/libhoop_core_la-image.lo: lib/exec/device/kernels.fatbin
+# By way of a variable: a rule for the object itself would take the place of automake's.
+DEVICE_OBJECT = lib/exec/device/libhoop_core_la-image.lo
+$(DEVICE_OBJECT): lib/exec/device/kernels.fatbin
 
 # Every architecture that this nvcc knows, to see that all accept the code.
 lib/exec/device/all.fatbin: $(DEVICE_TEXT)
