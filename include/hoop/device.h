@@ -17,6 +17,7 @@ struct hoop_device {
     size_t size;      /* of this struct, for later growth */
     size_t memory;    /* bytes */
     uint64_t peers;   /* bit i: its kernels can reach the memory of device i (0 … 63) */
+    uint64_t atomics; /* bit i: and its atomic operations there are carried out there, as over NVLink */
     int ordinal;      /* as HOOP_DEVICE=cuda:N means it; another process may count otherwise */
     int major, minor; /* compute capability */
     int multiprocessors;

@@ -31,6 +31,8 @@ enum hoop_topo_source {
     HOOP_TOPO_HWLOC_XML, /* a machine recorded by hwloc */
     HOOP_TOPO_SYNTHETIC, /* a described machine that need not exist */
     HOOP_TOPO_DEVICE_ID, /* follows from the PCI device id and another fact */
+    HOOP_TOPO_CUDA,      /* the CUDA driver, on the machine that runs */
+    HOOP_TOPO_NVML,      /* NVIDIA's management library, on the machine that runs */
     HOOP_TOPO_SOURCES
 };
 
@@ -74,6 +76,7 @@ struct hoop_topo_node {
     const char *model;                  /* for people; "" if unknown */
     struct hoop_topo_fact memory;       /* machine, NUMA node: bytes */
     struct hoop_topo_fact memory_numa;  /* GPU: number of the NUMA node that its memory is, where it is one */
+    struct hoop_topo_fact ordinal;      /* GPU: its number as a CUDA device of this process */
 };
 
 enum hoop_topo_link_kind {
@@ -82,6 +85,7 @@ enum hoop_topo_link_kind {
     HOOP_TOPO_LINK_HOST,   /* host bridge and the CPUs it hangs on */
     HOOP_TOPO_LINK_PCI,
     HOOP_TOPO_LINK_NVLINK, /* two GPUs, or a GPU and a switch or package */
+    HOOP_TOPO_LINK_PEER,   /* two GPUs that reach each other's memory; says nothing of the way */
     HOOP_TOPO_LINK_KINDS
 };
 
@@ -105,7 +109,7 @@ enum hoop_topo_class {
     HOOP_TOPO_PHB,  /* through one host bridge; a NUMA node and a device that is local to it */
     HOOP_TOPO_NODE, /* through several host bridges of one NUMA node (of the same set of NUMA nodes) */
     HOOP_TOPO_SYS,  /* between NUMA nodes */
-    HOOP_TOPO_CLASS_UNKNOWN, /* a NUMA node and a device whose place nobody told exactly */
+    HOOP_TOPO_CLASS_UNKNOWN, /* nobody told exactly where one of the two is: in which NUMA node, or on which PCI bus */
     HOOP_TOPO_CLASSES
 };
 
@@ -119,6 +123,12 @@ struct hoop_topo; /* opaque */
  * Blocking: on /sys and /proc, some milliseconds.   Threads: any.
  * Errors: HOOP_ERR_SYSTEM (hwloc cannot read the machine), HOOP_ERR_MEMORY. */
 HOOP_API enum hoop_status hoop_topo_detect(struct hoop_topo **topo);
+
+/* Read the machine that runs as hoop_topo_detect does, and ask the CUDA driver and NVIDIA's management library, where they are: GPUs
+ * get their ordinals, NVLinks and peer access become links. GPUs that only the driver sees are added.
+ * Blocking: as hoop_topo_detect, and until the driver has started (seconds on some machines).   Threads: any.
+ * Errors: as hoop_topo_detect; that there is no driver is none. */
+HOOP_API enum hoop_status hoop_topo_detect_devices(struct hoop_topo **topo);
 
 /* Read a recorded machine.
  *

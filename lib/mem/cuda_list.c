@@ -51,18 +51,17 @@ static void write_limits(const struct hoop_cuda_device *device, char *text, size
             used += (size_t)snprintf(text + used, size - used, "%s%s", used ? "; " : "", limits[i].text);
 }
 
-static uint64_t peers_of(const struct hoop_cuda_driver *driver, int ordinal)
+static void find_peers(const struct hoop_cuda_driver *driver, int ordinal, struct hoop_device *device)
 {
-    uint64_t peers = 0;
-
     for (int peer = 0; peer < driver->devices && peer < 64; peer++) {
-        bool access = false, atomics;
+        bool access, atomics;
         int rank;
 
-        if (peer != ordinal && hoop_cuda_peer_facts(ordinal, peer, &access, &atomics, &rank) == HOOP_OK && access)
-            peers |= (uint64_t)1 << peer;
+        if (peer == ordinal || hoop_cuda_peer_facts(ordinal, peer, &access, &atomics, &rank) != HOOP_OK)
+            continue;
+        device->peers |= (uint64_t)access << peer;
+        device->atomics |= (uint64_t)atomics << peer;
     }
-    return peers;
 }
 
 enum hoop_status hoop_device_info(int ordinal, struct hoop_device *device)
@@ -79,12 +78,12 @@ enum hoop_status hoop_device_info(int ordinal, struct hoop_device *device)
         return status;
     struct hoop_device all = {.size = device->size,
                               .memory = facts.bytes,
-                              .peers = peers_of(driver, ordinal),
                               .ordinal = ordinal,
                               .major = facts.major,
                               .minor = facts.minor,
                               .multiprocessors = facts.multiprocessors,
                               .numa_node = facts.host_node};
+    find_peers(driver, ordinal, &all);
     snprintf(all.name, sizeof all.name, "%s", facts.name);
     snprintf(all.bus, sizeof all.bus, "%s", facts.bus);
     write_uuid(&facts, all.uuid, sizeof all.uuid);

@@ -55,7 +55,7 @@ static bool make_room(void **array, int used, int *room, size_t size)
     return true;
 }
 
-static const char *keep_text(struct hoop_topo *topo, const char *text)
+const char *hoop_topo_keep_text(struct hoop_topo *topo, const char *text)
 {
     const size_t size = strlen(text == NULL ? "" : text) + 1;
 
@@ -70,9 +70,9 @@ int hoop_topo_add(struct hoop_topo *topo, const struct hoop_topo_node *node, hwl
 {
     struct hoop_topo_place new = {.node = *node, .added = topo->nodes};
 
-    new.node.name = keep_text(topo, node->name);
-    new.node.names = keep_text(topo, node->names);
-    new.node.model = keep_text(topo, node->model);
+    new.node.name = hoop_topo_keep_text(topo, node->name);
+    new.node.names = hoop_topo_keep_text(topo, node->names);
+    new.node.model = hoop_topo_keep_text(topo, node->model);
     if (new.node.name == NULL || new.node.names == NULL || new.node.model == NULL ||
         !make_room((void **)&topo->place, topo->nodes, &topo->node_room, sizeof(*topo->place)))
         return -1;
@@ -220,7 +220,7 @@ static void find_uplinks(struct hoop_topo *topo)
     for (int i = 0; i < topo->links; i++) {
         const struct hoop_topo_link *link = &topo->link[i];
 
-        if (link->kind == HOOP_TOPO_LINK_NVLINK)
+        if (link->kind >= HOOP_TOPO_LINK_NVLINK)
             continue;
         if (topo->place[link->b].node.parent == link->a)
             topo->place[link->b].node.uplink = i;
@@ -352,14 +352,15 @@ const char *hoop_topo_kind_name(enum hoop_topo_kind kind)
 
 const char *hoop_topo_link_name(enum hoop_topo_link_kind kind)
 {
-    static const char *const names[HOOP_TOPO_LINK_KINDS] = {"socket", "memory", "host", "PCI", "NVLink"};
+    static const char *const names[HOOP_TOPO_LINK_KINDS] = {"socket", "memory", "host", "PCI", "NVLink", "peer access"};
 
     return kind < HOOP_TOPO_LINK_KINDS ? names[kind] : "?";
 }
 
 const char *hoop_topo_source_name(enum hoop_topo_source source)
 {
-    static const char *const names[HOOP_TOPO_SOURCES] = {"unknown", "hwloc", "hwloc XML", "synthetic", "device id"};
+    static const char *const names[HOOP_TOPO_SOURCES] = {"unknown",   "hwloc",       "hwloc XML", "synthetic",
+                                                         "device id", "CUDA driver", "NVML"};
 
     return source < HOOP_TOPO_SOURCES ? names[source] : "?";
 }

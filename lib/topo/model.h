@@ -17,6 +17,7 @@ struct hoop_topo_place {
     struct hoop_topo_node node;
     hwloc_bitmap_t cpus, numas; /* near it; all of the machine's CPUs, not only those that the process may use */
     int added;                  /* number that hoop_topo_add gave */
+    bool adrift;                /* nobody told on which bus it is */
 };
 
 struct hoop_topo {
@@ -75,13 +76,27 @@ double hoop_topo_nvlink_rate(uint16_t device);
  * source       HOOP_TOPO_HWLOC: the machine that runs, text is not used; HOOP_TOPO_HWLOC_XML: text is an XML
  *              document of size bytes with its final NUL; HOOP_TOPO_SYNTHETIC: text is a description.
  * name         of the source, for errors and the origin.
+ * drivers      add what hoop_topo_read_devices knows.
  * Errors: HOOP_ERR_ARG (hwloc refuses the text), HOOP_ERR_SYSTEM, HOOP_ERR_MEMORY. */
 enum hoop_status hoop_topo_read_hwloc(struct hoop_topo **topo, enum hoop_topo_source source, const char *text, int size,
-                                      const char *name);
+                                      const char *name, bool drivers);
 
 /* Add what hwloc knows of NVLinks to the graph. node_of(object) of objects is in userdata, plus one; 0: none.
  * Errors: HOOP_ERR_MEMORY. */
 enum hoop_status hoop_topo_read_nvlinks(struct hoop_topo *topo, hwloc_topology_t hwloc, enum hoop_topo_source source);
+
+/* Add what the CUDA driver and NVML know, if they are there, to a graph that is not sealed yet.
+ * Errors: HOOP_ERR_MEMORY. */
+enum hoop_status hoop_topo_read_devices(struct hoop_topo *topo);
+
+/* Add the NVLinks that NVML knows. *told: it knows a GPU of the graph, so that no link means none.   Errors: HOOP_ERR_MEMORY. */
+enum hoop_status hoop_topo_read_nvml(struct hoop_topo *topo, bool *told);
+
+/* The device, no bridge, with that bus id, before sealing; -1: none. */
+int hoop_topo_at_bus(const struct hoop_topo *topo, const struct hoop_topo_bus *bus);
+
+/* A copy of the text that lives as long as the topology; NULL: no memory. */
+const char *hoop_topo_keep_text(struct hoop_topo *topo, const char *text);
 
 /* Is the text a document that hwloc can read? Looks at the root element, the version and the shape.
  * Errors: HOOP_ERR_ARG, HOOP_ERR_UNSUPPORTED, with the cure. */

@@ -69,6 +69,13 @@ static enum hoop_topo_class from_numa(const struct hoop_topo *topo, int numa, in
     return near > 1 ? HOOP_TOPO_CLASS_UNKNOWN : HOOP_TOPO_PHB;
 }
 
+/* Is it known that they are near different NUMA nodes? */
+static bool far_apart(const struct hoop_topo_place *a, const struct hoop_topo_place *b)
+{
+    return !hwloc_bitmap_iszero(a->numas) && !hwloc_bitmap_iszero(b->numas) &&
+           !hwloc_bitmap_intersects(a->numas, b->numas);
+}
+
 enum hoop_topo_class hoop_topo_path_class(const struct hoop_topo *topo, int a, int b)
 {
     if (hoop_topo_node(topo, a) == NULL || hoop_topo_node(topo, b) == NULL)
@@ -88,7 +95,10 @@ enum hoop_topo_class hoop_topo_path_class(const struct hoop_topo *topo, int a, i
                                                                                           : HOOP_TOPO_PXB;
     if (node_at(topo, meet)->kind == HOOP_TOPO_HOST_BRIDGE)
         return HOOP_TOPO_PHB;
-    return hwloc_bitmap_isequal(topo->place[a].numas, topo->place[b].numas) ? HOOP_TOPO_NODE : HOOP_TOPO_SYS;
+    const struct hoop_topo_place *place_a = &topo->place[a], *place_b = &topo->place[b];
+    if ((place_a->adrift || place_b->adrift) && !far_apart(place_a, place_b))
+        return HOOP_TOPO_CLASS_UNKNOWN;
+    return hwloc_bitmap_isequal(place_a->numas, place_b->numas) ? HOOP_TOPO_NODE : HOOP_TOPO_SYS;
 }
 
 const char *hoop_topo_class_name(enum hoop_topo_class path)

@@ -119,7 +119,7 @@ static enum hoop_status load_file(struct hoop_topo **topo, const char *path)
     if (status == HOOP_OK)
         status = hoop_topo_recognize(text, path);
     if (status == HOOP_OK)
-        status = hoop_topo_read_hwloc(topo, HOOP_TOPO_HWLOC_XML, text, (int)size, path);
+        status = hoop_topo_read_hwloc(topo, HOOP_TOPO_HWLOC_XML, text, (int)size, path, false);
     hoop_free(text);
     return status;
 }
@@ -129,6 +129,6 @@ enum hoop_status hoop_topo_load(struct hoop_topo **topo, const char *path)
     if (topo == NULL || path == NULL)
         return hoop_fail(HOOP_ERR_ARG, "topology: no file name, or no place for the result");
     if (strncmp(path, synthetic_prefix, sizeof(synthetic_prefix) - 1) == 0)
-        return hoop_topo_read_hwloc(topo, HOOP_TOPO_SYNTHETIC, path + sizeof(synthetic_prefix) - 1, 0, path);
+        return hoop_topo_read_hwloc(topo, HOOP_TOPO_SYNTHETIC, path + sizeof(synthetic_prefix) - 1, 0, path, false);
     return load_file(topo, path);
 }

@@ -17,6 +17,7 @@ struct reader {
     hwloc_topology_t hwloc;
     struct hoop_topo *topo;
     enum hoop_topo_source source;
+    bool drivers;
 };
 
 static int node_of(hwloc_obj_t object)
@@ -391,7 +392,11 @@ static enum hoop_status read_all(struct reader *reader, const char *name)
         return status;
     find_gpu_memory(reader);
     write_origin(reader, name);
-    return hoop_topo_seal(reader->topo);
+#ifdef HOOP_CUDA
+    if (reader->drivers)
+        status = hoop_topo_read_devices(reader->topo);
+#endif
+    return status == HOOP_OK ? hoop_topo_seal(reader->topo) : status;
 }
 
 /* ---- opening ---- */
@@ -434,9 +439,9 @@ static enum hoop_status open_hwloc(hwloc_topology_t hwloc, enum hoop_topo_source
 }
 
 enum hoop_status hoop_topo_read_hwloc(struct hoop_topo **topo, enum hoop_topo_source source, const char *text, int size,
-                                      const char *name)
+                                      const char *name, bool drivers)
 {
-    struct reader reader = {.source = source};
+    struct reader reader = {.source = source, .drivers = drivers};
     enum hoop_status status;
 
     if (hwloc_topology_init(&reader.hwloc) != 0)
@@ -458,5 +463,12 @@ enum hoop_status hoop_topo_detect(struct hoop_topo **topo)
 {
     if (topo == NULL)
         return hoop_fail(HOOP_ERR_ARG, "topology: no place for the result");
-    return hoop_topo_read_hwloc(topo, HOOP_TOPO_HWLOC, NULL, 0, "this machine");
+    return hoop_topo_read_hwloc(topo, HOOP_TOPO_HWLOC, NULL, 0, "this machine", false);
+}
+
+enum hoop_status hoop_topo_detect_devices(struct hoop_topo **topo)
+{
+    if (topo == NULL)
+        return hoop_fail(HOOP_ERR_ARG, "topology: no place for the result");
+    return hoop_topo_read_hwloc(topo, HOOP_TOPO_HWLOC, NULL, 0, "this machine", true);
 }

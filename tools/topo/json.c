@@ -49,6 +49,8 @@ static void put_node(const struct hoop_topo *topo, FILE *out, int i)
         put_fact(out, "memory_bytes", &node->memory);
     if (node->kind == HOOP_TOPO_GPU)
         put_fact(out, "memory_numa", &node->memory_numa);
+    if (node->kind == HOOP_TOPO_GPU)
+        put_fact(out, "cuda_ordinal", &node->ordinal);
     hoop_topo_cpu_list(topo, i, list, sizeof(list));
     put_text(out, "cpus", list);
     hoop_topo_numa_list(topo, i, list, sizeof(list));

@@ -84,7 +84,10 @@ static const struct hoop_manual_section sections[] = {
                 "\n"
                 "A class says how the machine is built, not how fast it is. CPU affinity is\n"
                 "limited to the CPUs that the process may use. Nothing is guessed: a\n"
-                "virtual machine that hides its PCI bridges shows what it shows.\n"},
+                "virtual machine that hides its PCI bridges shows what it shows.\n"
+                "\n"
+                "The CUDA driver and NVML, where they are, tell the devices' ordinals, NVLinks\n"
+                "and peer access: the GPU legend.\n"},
     {"EXAMPLES", " hoop-topo                       the matrix of this machine\n"
                  " hoop-topo --tree                what hangs where\n"
                  " lstopo box.xml                  record a machine with hwloc, and then\n"
@@ -139,7 +142,7 @@ int main(int argc, char **argv)
     if (hoop_manual_parse(&manual, argc, argv, 0, &request) != 0)
         return EXIT_FAILURE;
     const enum hoop_status status =
-        request.input != NULL ? hoop_topo_load(&topo, request.input) : hoop_topo_detect(&topo);
+        request.input != NULL ? hoop_topo_load(&topo, request.input) : hoop_topo_detect_devices(&topo);
     if (status != HOOP_OK) {
         fprintf(stderr, "hoop-topo: %s\n", hoop_last_error(NULL));
         return EXIT_FAILURE;

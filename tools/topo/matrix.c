@@ -106,7 +106,7 @@ static void show_legend(FILE *out, const struct seen *seen, bool numa)
     if (numa)
         fputs("  NUMA row: memory of that node, with the CPUs near it; PHB to devices that are local to it\n", out);
     if (seen->unknown)
-        fputs("  ?    = nobody told which of several NUMA nodes the device is near\n", out);
+        fputs("  ?    = nobody told where one of the two is: near which NUMA node, or on which PCI bus\n", out);
 }
 
 static void show_nics(const struct hoop_topo *topo, FILE *out, const int *rows, int count)
@@ -122,6 +122,38 @@ static void show_nics(const struct hoop_topo *topo, FILE *out, const int *rows, 
             fputs("\nNIC Legend:\n\n", out);
         any = true;
         fprintf(out, "  %s: %s\n", node->label, node->name);
+    }
+}
+
+/* The other GPUs whose memory a GPU reaches, as " GPU1 GPU2". */
+static void show_peers(const struct hoop_topo *topo, FILE *out, int gpu)
+{
+    const struct hoop_topo_link *link;
+    const char *before = "; peer access to";
+
+    for (int i = 0; (link = hoop_topo_link(topo, i)) != NULL; i++) {
+        if (link->kind != HOOP_TOPO_LINK_PEER || (link->a != gpu && link->b != gpu))
+            continue;
+        fprintf(out, "%s %s", before, hoop_topo_node(topo, link->a == gpu ? link->b : link->a)->label);
+        before = "";
+    }
+    fprintf(out, "%s\n", *before == '\0' ? "" : "; no peer access");
+}
+
+static void show_gpus(const struct hoop_topo *topo, FILE *out, const int *rows, int count)
+{
+    bool any = false;
+
+    for (int i = 0; i < count; i++) {
+        const struct hoop_topo_node *node = hoop_topo_node(topo, rows[i]);
+
+        if (node->ordinal.source == HOOP_TOPO_UNKNOWN)
+            continue;
+        if (!any)
+            fputs("\nGPU Legend:\n\n", out);
+        any = true;
+        fprintf(out, "  %s: CUDA device %.0f, %s", node->label, node->ordinal.value, node->model);
+        show_peers(topo, out, rows[i]);
     }
 }
 
@@ -165,6 +197,7 @@ void show_matrix(const struct hoop_topo *topo, FILE *out, bool pci, bool underli
         show_affinity(topo, out, rows[i]);
     }
     show_legend(out, &seen, numa > 0);
+    show_gpus(topo, out, rows, count);
     show_nics(topo, out, rows, count);
     show_absent(topo, out);
     free(rows);
