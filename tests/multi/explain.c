@@ -21,13 +21,13 @@ static enum hoop_status call(const char *collective, float *buffer, size_t bytes
     return hoop_all_gather(buffer + (size_t)hoop_comm_rank(comm) * block, buffer, block, HOOP_F32, comm, NULL);
 }
 
-/* The value of a field of the JSON text, up to the next quote or comma. */
-static void field(const char *text, const char *name, char value[static 64])
+/* The value of a field of the JSON text, up to one of the ends. */
+static void field(const char *text, const char *name, const char *ends, char value[static 64])
 {
     const char *at = strstr(text, name);
 
     snprintf(value, 64, "%s", at ? at + strlen(name) : "");
-    value[strcspn(value, "\",}/")] = 0;
+    value[strcspn(value, ends)] = 0;
 }
 
 static int compare(int rank, struct hoop_comm *comm, const char *collective, size_t bytes, float *buffer, char *text)
@@ -40,8 +40,8 @@ static int compare(int rank, struct hoop_comm *comm, const char *collective, siz
     harness_last_algorithm(comm, ran);
     if (hoop_explain(comm, collective, bytes, 1, text, HOOP_EXPLAIN_TEXT) != HOOP_OK)
         return 1;
-    field(text, "\"choice\":\"", choice);
-    field(text, "\"measured\":{\"calls\":", calls);
+    field(text, "\"choice\":\"", "\"", choice);
+    field(text, "\"measured\":{\"calls\":", ",", calls);
     const bool timed = strstr(text, "HOOP_FLAT_MAX=4096 bytes") == NULL;
     if (strcmp(choice, ran) != 0 || strcmp(calls, timed ? "3" : "") != 0) {
         printf("rank %d, %s of %zu bytes: ran %s; explained %s, %s calls: %s\n", rank, collective, bytes, ran, choice,
@@ -114,6 +114,24 @@ START_TEST(constants_from_a_file)
 }
 END_TEST
 
+/* Where it is slow to cross groups, composed algorithms run; with links as within the groups they do not. */
+START_TEST(links_across_groups_matter)
+{
+    char path[HARNESS_PATH];
+
+    setenv("HOOP_GROUPS", "2", 1);
+    harness_file(path, "hoop-model 1\nhop 300\nhop_crowded 300\nhop_across 10000000\nuplink 0.01\n");
+    setenv("HOOP_MODEL", path, 1);
+    harness_threads(4, body_model, "\"groups\":\"2\"");
+    harness_threads(4, body_model, "\"choice\":\"hier(");
+    unlink(path);
+    setenv("HOOP_MODEL", "", 1);
+    harness_threads(5, body_model, "\"groups\":\"2\"");
+    setenv("HOOP_GROUPS", "none", 1);
+    harness_threads(4, body_model, "\"groups\":\"none\"");
+}
+END_TEST
+
 /* HOOP_MODEL=auto: this machine's file in the cache, if it is there. */
 START_TEST(constants_of_this_machine)
 {
@@ -158,6 +176,7 @@ int main(void)
     tcase_set_timeout(all, 120);
     tcase_add_test(all, explained_as_done);
     tcase_add_test(all, constants_from_a_file);
+    tcase_add_test(all, links_across_groups_matter);
     if (!UNDER_TSAN) /* it does not follow threads that are started after a fork from several threads */
         tcase_add_test(all, constants_of_this_machine);
     suite_add_tcase(suite, all);
