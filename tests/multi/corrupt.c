@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* For test_bench.sh: loaded before libhoop, this all_reduce spoils what SPOIL names on the last rank, for i32 vectors
+/* For test_bench.sh and test_bench_device.sh: loaded before libhoop, this all_reduce spoils what SPOIL names on the last rank, for i32 vectors
  * only, so that the program's own agreements (f64) stay sound.
  *     result   one bit of one element of the result
  *     input    one bit of the input
@@ -31,16 +31,28 @@ static int ask(const char *name, const struct hoop_comm *comm)
     return function(comm);
 }
 
-static void spoil(const char *what, const void *send, void *recv, size_t count)
+/* Flip one bit, in memory of the host or of a device. */
+static void flip(struct hoop_comm *comm, unsigned char *at)
+{
+    enum hoop_status (*copy)(struct hoop_comm *, void *, const void *, size_t);
+    unsigned char byte = 0;
+
+    *(void **)&copy = look_up("hoop_mem_copy");
+    copy(comm, &byte, at, 1);
+    byte ^= 1;
+    copy(comm, at, &byte, 1);
+}
+
+static void spoil(struct hoop_comm *comm, const char *what, const void *send, void *recv, size_t count)
 {
     unsigned char *input = (unsigned char *)(uintptr_t)send, *result = recv;
 
     if (strcmp(what, "result") == 0)
-        result[count / 2 * 4] ^= 1;
+        flip(comm, &result[count / 2 * 4]);
     else if (strcmp(what, "input") == 0 && send != recv)
-        input[count / 3 * 4] ^= 1;
+        flip(comm, &input[count / 3 * 4]);
     else if (strcmp(what, "behind") == 0)
-        result[count * 4] ^= 1;
+        flip(comm, &result[count * 4]);
 }
 
 HOOP_API enum hoop_status hoop_all_reduce(const void *send, void *recv, size_t count, enum hoop_type type,
@@ -54,6 +66,6 @@ HOOP_API enum hoop_status hoop_all_reduce(const void *send, void *recv, size_t c
     status = real(send, recv, count, type, op, comm, stream);
     if (status == HOOP_OK && what != NULL && type == HOOP_I32 && count > 0 &&
         ask("hoop_comm_rank", comm) == ask("hoop_comm_size", comm) - 1)
-        spoil(what, send, recv, count);
+        spoil(comm, what, send, recv, count);
     return status;
 }
