@@ -33,5 +33,6 @@ include $(srcdir)/tests/model/local.mk
 include $(srcdir)/tests/multi/local.mk
 include $(srcdir)/tests/fuzz/local.mk
 include $(srcdir)/tests/install/local.mk
+include $(srcdir)/tests/fakecuda/local.mk
 include $(srcdir)/tests/perf/local.mk
 include $(srcdir)/tests/long.mk
