@@ -84,6 +84,16 @@ static uint64_t publish(const struct hoop_comm_call *call, uint64_t sequence)
     return fingerprint;
 }
 
+uint64_t hoop_comm_publish(const struct hoop_comm_call *call)
+{
+    struct hoop_comm *comm = call->comm;
+
+    publish(call, ++comm->sequence);
+    const struct hoop_card *card = hoop_board_card(comm->board, comm->rank);
+    const struct hoop_call *record = &card->call[comm->sequence % HOOP_CALL_RECORDS];
+    return mix(mix(1, record->kind), record->count);
+}
+
 /* ---- numerics around a plan ---- */
 
 /* Does this rank receive a combined vector, and how many elements of it? */
@@ -472,7 +482,7 @@ static enum hoop_status take_turn_of_batch(void *data)
 }
 
 /* A call could not be given to its stream. The peers make it and would wait for this rank. */
-static enum hoop_status refuse(struct hoop_comm *comm, enum hoop_status status)
+enum hoop_status hoop_comm_refuse(struct hoop_comm *comm, enum hoop_status status)
 {
     comm->issued--;
     hoop_verdict_pass(comm->board, (struct hoop_verdict){HOOP_VERDICT_FAILED, comm->rank, comm->rank, 0});
@@ -481,14 +491,12 @@ static enum hoop_status refuse(struct hoop_comm *comm, enum hoop_status status)
 
 enum hoop_status hoop_comm_submit_batch(struct hoop_comm_batch *batch)
 {
-    batch->ticket = batch->comm->issued++;
     if (batch->cuda) {
-        enum hoop_status status = hoop_device_submit(batch);
-        if (status != HOOP_OK)
-            status = refuse(batch->comm, status);
+        const enum hoop_status status = hoop_device_submit(batch);
         hoop_comm_batch_free(batch);
         return status;
     }
+    batch->ticket = batch->comm->issued++;
     if (batch->stream == NULL) {
         enum hoop_status status = take_turn_of_batch(batch);
         hoop_comm_batch_free(batch);
@@ -496,7 +504,7 @@ enum hoop_status hoop_comm_submit_batch(struct hoop_comm_batch *batch)
     }
     enum hoop_status status = hoop_stream_enqueue(batch->stream, take_turn_of_batch, batch);
     if (status != HOOP_OK) {
-        status = refuse(batch->comm, status);
+        status = hoop_comm_refuse(batch->comm, status);
         hoop_comm_batch_free(batch);
     }
     return status;
@@ -516,7 +524,7 @@ static enum hoop_status submit_alone(const struct hoop_comm_call *call, hoop_str
 
     if (batch == NULL) {
         call->comm->issued++;
-        return refuse(call->comm, HOOP_ERR_MEMORY);
+        return hoop_comm_refuse(call->comm, HOOP_ERR_MEMORY);
     }
     *batch = (struct hoop_comm_batch){.comm = call->comm, .stream = stream, .cuda = true, .calls = 1};
     batch->call[0] = *call;
@@ -546,12 +554,12 @@ enum hoop_status hoop_comm_submit(const struct hoop_comm_call *call, hoop_stream
     ticketed.ticket = comm->issued++;
     struct hoop_comm_call *kept = hoop_calloc(1, sizeof *kept);
     if (kept == NULL)
-        return refuse(comm, HOOP_ERR_MEMORY);
+        return hoop_comm_refuse(comm, HOOP_ERR_MEMORY);
     *kept = ticketed;
     hoop_blocks_keep(kept->blocks);
     status = hoop_stream_enqueue(stream, take_turn, kept);
     if (status != HOOP_OK) {
-        status = refuse(comm, status);
+        status = hoop_comm_refuse(comm, status);
         hoop_blocks_drop(kept->blocks);
         hoop_free(kept);
     }

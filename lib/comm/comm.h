@@ -27,6 +27,7 @@
 #include "hoop/transport.h"
 #include "mem/heap.h"
 #include "obs/recorder.h"
+#include "plan/bind.h"
 #include "plan/cache.h"
 #include "plan/choose.h"
 
@@ -174,6 +175,10 @@ void hoop_comm_batch_free(struct hoop_comm_batch *batch);
 /* Run one published call: alone, or as a step of another that has the turn. Errors: those of the public calls, not concluded yet. */
 enum hoop_status hoop_comm_run_part(const struct hoop_comm_call *call);
 
+/* The latest ticket will not be used, since the call could not be given to its stream: tell the peers, who make it, too. Returns the
+ * status that stands. */
+enum hoop_status hoop_comm_refuse(struct hoop_comm *comm, enum hoop_status status);
+
 /* Run calls that have the turn: collectives in their order, then the messages. Errors: those of the public calls; concluded. */
 enum hoop_status hoop_comm_run_calls(struct hoop_comm *comm, const struct hoop_comm_call *call, size_t calls);
 
@@ -229,6 +234,13 @@ void hoop_comm_time(struct hoop_comm *comm, enum hoop_coll coll, size_t vector, 
 
 /* Run the call by the algorithm's plan; HOOP_AVG adds. Blocking: until done.   Errors: the call's; those of links are told to all. */
 enum hoop_status hoop_comm_run_plan(const struct hoop_comm_call *call, const struct hoop_algo *algo, uint64_t tag);
+
+/* The plan by which kernels run a call that has the turn, and its binding; shown in the figures. Errors: as hoop_plan_build and hoop_bind. */
+enum hoop_status hoop_comm_plan(const struct hoop_comm_call *call, const struct hoop_plan **plan,
+                                struct hoop_binding *binding);
+
+/* Tell the peers of a call that has the turn. Returns its fingerprint by itself. */
+uint64_t hoop_comm_publish(const struct hoop_comm_call *call);
 
 /* Make the scratch at least `bytes` large. Errors: HOOP_ERR_MEMORY. */
 enum hoop_status hoop_scratch_grow(struct hoop_comm *comm, struct hoop_scratch *scratch, size_t bytes);

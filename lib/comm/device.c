@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "comm/device_links.h"
+#include "comm/kernel.h"
 #include "comm/stage.h"
 
 /* What HOOP_DEVICE says; settings.c lets nothing else pass. */
@@ -112,6 +113,8 @@ void hoop_device_free(struct hoop_comm *comm)
     if (device == NULL)
         return;
     hoop_stage_free(device->stage);
+    hoop_kernels_free(device->kernels);
+    device->kernels = NULL;
     hoop_device_links_free(comm);
     while (device->buffers) {
         struct hoop_device_buffer *buffer = device->buffers;

@@ -22,7 +22,7 @@ struct hoop_comm_device {
     struct hoop_device_buffer *buffers; /* of hoop_mem_alloc */
     pthread_mutex_t lock;               /* of buffers */
     struct hoop_stage *stage;           /* stage.h; NULL until a call needs it */
-    bool kernels;                       /* calls run as kernels; else they are staged */
+    struct hoop_kernels *kernels;       /* kernel.h: runs calls as kernels; NULL: they are staged */
     struct hoop_domain *domain[2];      /* device_links.c: of links between kernels */
     struct hoop_link **links;           /* by peer * (lanes - 1) + lane; NULL: none */
 };

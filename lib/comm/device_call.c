@@ -8,7 +8,11 @@
  */
 #include "comm/device_call.h"
 
+#include <string.h>
+
+#include "base/alloc.h"
 #include "comm/device.h"
+#include "comm/kernel.h"
 #include "comm/stage.h"
 #include "comm/uneven.h"
 #include "exec/stream.h"
@@ -106,9 +110,9 @@ static enum hoop_status check_cuda_stream(const struct hoop_comm_call *call, hoo
                          "stream of that device",
                          name_of(call), ordinal, call->comm->rank, cuda->device.ordinal);
     status = hoop_cuda_stream_capturing(cuda, theirs, &capturing);
-    if (status == HOOP_OK && capturing)
+    if (status == HOOP_OK && capturing && !hoop_kernels_take(call))
         status = hoop_fail(HOOP_ERR_UNSUPPORTED,
-                           "%s: the stream is being captured into a graph, but calls of this communicator are staged "
+                           "%s: the stream is being captured into a graph, but this call is staged "
                            "through the host (hoop_explain says why); call outside of the capture",
                            name_of(call));
     return status;
@@ -140,12 +144,85 @@ enum hoop_status hoop_device_look(struct hoop_comm_call *call, hoop_stream *stre
 
 /* ---- ways ---- */
 
+/* The messages among the calls, together. */
+static enum hoop_status run_messages(struct hoop_comm *comm, const struct hoop_comm_call *call, size_t calls)
+{
+    size_t messages = 0;
+    struct hoop_comm_call *all = hoop_calloc(calls, sizeof *all);
+
+    if (all == NULL)
+        return hoop_comm_conclude(comm, HOOP_ERR_MEMORY);
+    for (size_t i = 0; i < calls; i++)
+        if ((int)call[i].coll > HOOP_COLLS)
+            all[messages++] = call[i];
+    const enum hoop_status status = messages ? hoop_stage_run(comm, all, messages) : HOOP_OK;
+    hoop_free(all);
+    return status;
+}
+
+/* The calls of a group in their order, each by its way; then the messages. */
 enum hoop_status hoop_device_run(struct hoop_comm *comm, const struct hoop_comm_call *call, size_t calls)
 {
-    return hoop_stage_run(comm, call, calls);
+    enum hoop_status status = HOOP_OK;
+    size_t kernels = 0;
+
+    for (size_t i = 0; i < calls; i++)
+        kernels += call[i].device && hoop_kernels_take(&call[i]);
+    if (kernels == 0)
+        return hoop_stage_run(comm, call, calls);
+    for (size_t i = 0; i < calls && status == HOOP_OK; i++)
+        if ((int)call[i].coll <= HOOP_COLLS)
+            status = call[i].device && hoop_kernels_take(&call[i]) ? hoop_kernels_run(&call[i])
+                     : call[i].device                              ? hoop_stage_run(comm, &call[i], 1)
+                                                                   : hoop_comm_run_calls(comm, &call[i], 1);
+    return status == HOOP_OK ? run_messages(comm, call, calls) : status;
+}
+
+/* A part of a batch that is staged. */
+static enum hoop_status submit_staged(const struct hoop_comm_batch *batch, const struct hoop_comm_call *call,
+                                      size_t calls)
+{
+    struct hoop_comm *comm = batch->comm;
+    struct hoop_comm_batch *part = hoop_calloc(1, sizeof *part + calls * sizeof *part->call);
+
+    if (calls == 0) {
+        hoop_free(part);
+        return HOOP_OK;
+    }
+    const uint64_t ticket = comm->issued++;
+    if (part == NULL)
+        return hoop_comm_refuse(comm, HOOP_ERR_MEMORY);
+    *part =
+        (struct hoop_comm_batch){.comm = comm, .stream = batch->stream, .cuda = true, .ticket = ticket, .calls = calls};
+    memcpy(part->call, call, calls * sizeof *call);
+    enum hoop_status status = hoop_stage_submit(part);
+    if (status != HOOP_OK)
+        status = hoop_comm_refuse(comm, status);
+    hoop_free(part);
+    return status;
+}
+
+static enum hoop_status submit_kernel(const struct hoop_comm_batch *batch, const struct hoop_comm_call *call)
+{
+    struct hoop_comm *comm = batch->comm;
+    const uint64_t ticket = comm->issued++;
+
+    hoop_comm_wait_for_turn(comm, ticket);
+    const enum hoop_status status = hoop_kernels_launch(call, (hoop_cu_stream)(void *)batch->stream);
+    hoop_comm_end_turn(comm, ticket);
+    return status;
 }
 
 enum hoop_status hoop_device_submit(struct hoop_comm_batch *batch)
 {
-    return hoop_stage_submit(batch);
+    enum hoop_status status = HOOP_OK;
+    size_t messages = 0;
+
+    for (size_t i = 0; i < batch->calls && status == HOOP_OK; i++)
+        if ((int)batch->call[i].coll > HOOP_COLLS)
+            batch->call[messages++] = batch->call[i]; /* behind the collectives */
+        else
+            status = hoop_kernels_take(&batch->call[i]) ? submit_kernel(batch, &batch->call[i])
+                                                        : submit_staged(batch, &batch->call[i], 1);
+    return status == HOOP_OK ? submit_staged(batch, batch->call, messages) : status;
 }

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "comm/device.h"
 #include "comm/device_meet.h"
+#include "comm/kernel.h"
 #include "transports/transports.h"
 
 enum { PATHS = 2, WHY = 200, PATTERN = 4096, PATTERN_SECONDS = 20 };
@@ -98,11 +99,23 @@ static enum hoop_status check_devices(const struct hoop_comm *comm)
     return comm->device ? HOOP_OK : hoop_fail(HOOP_ERR_UNSUPPORTED, "rank %d has no device", comm->rank);
 }
 
-static enum hoop_status check_code(const struct hoop_comm *comm)
+static enum hoop_status check_code(const struct survey *survey)
 {
+    struct hoop_comm *comm = survey->comm;
+
     if (hoop_setting_number(&comm->settings, HOOP_SETTING_STAGED) > 0)
         return hoop_fail(HOOP_ERR_UNSUPPORTED, "HOOP_STAGED=1");
-    return hoop_fail(HOOP_ERR_UNSUPPORTED, "this version of hoop has no kernels that run plans");
+    if (comm->ranks == 1)
+        return hoop_fail(HOOP_ERR_UNSUPPORTED, "it is alone");
+    return hoop_kernels_new(comm);
+}
+
+/* All paths are good: kernels from now on. */
+static enum hoop_status begin(struct survey *survey)
+{
+    if (hoop_kernels_start(survey->comm) != HOOP_OK)
+        object(survey, "");
+    return tell(survey);
 }
 
 static void open_paths(struct survey *survey)
@@ -254,6 +267,8 @@ static enum hoop_status try_links(struct survey *survey)
         status = with_each(survey, write_pattern);
     if (status == HOOP_OK && survey->content)
         status = with_each(survey, hear_pattern);
+    if (status == HOOP_OK && survey->content)
+        status = begin(survey);
     return status;
 }
 
@@ -263,6 +278,10 @@ static enum hoop_status give_up(struct survey *survey)
     struct hoop_comm *comm = survey->comm;
 
     hoop_device_links_drop(comm);
+    if (comm->device) {
+        hoop_kernels_free(comm->device->kernels);
+        comm->device->kernels = NULL;
+    }
     const enum hoop_status status = tell(survey);
     if (status == HOOP_OK && comm->device)
         hoop_device_links_free(comm);
@@ -293,11 +312,9 @@ enum hoop_status hoop_device_agree(struct hoop_comm *comm)
     }
     survey.seen = survey.pattern + PATTERN;
     own(&survey)->content = 1;
-    if (check_devices(comm) != HOOP_OK || check_code(comm) != HOOP_OK)
+    if (check_devices(comm) != HOOP_OK || check_code(&survey) != HOOP_OK)
         object(&survey, "");
     enum hoop_status status = try_links(&survey);
-    if (comm->device)
-        comm->device->kernels = status == HOOP_OK && survey.content;
     if (status == HOOP_OK && !survey.content)
         status = give_up(&survey);
     hoop_free(survey.fact);
@@ -311,6 +328,7 @@ void hoop_device_links_drop(struct hoop_comm *comm)
 
     if (device == NULL)
         return;
+    hoop_kernels_drain(device->kernels);
     for (int i = 0; device->links && i < comm->ranks * (comm->lanes - 1); i++)
         if (device->links[i])
             device->links[i]->transport->disconnect(device->links[i]);

@@ -86,19 +86,59 @@ static bool on_root_in_place(const struct hoop_comm_call *call)
     return in + (shape->out == HOOP_OWN_BLOCK ? block : 0) == out + (shape->in == HOOP_OWN_BLOCK ? block : 0);
 }
 
+/* The problem that the call poses to this rank. */
+static struct hoop_problem problem_of(const struct hoop_comm_call *call, const struct hoop_decision *chosen)
+{
+    const struct hoop_comm *comm = call->comm;
+    const bool rooted = call->root >= 0;
+
+    return (struct hoop_problem){.coll = call->coll,
+                                 .ranks = comm->ranks,
+                                 .rank = comm->rank,
+                                 .root = rooted ? call->root : 0,
+                                 .in_place = rooted ? on_root_in_place(call) : call->in_place,
+                                 .channels = comm->channels,
+                                 .groups = chosen->algo->composed ? comm->groups : NULL,
+                                 .inter = chosen->inter,
+                                 .intra = chosen->intra};
+}
+
+static enum hoop_status plan_for_kernels(const struct hoop_comm_call *call, struct hoop_decision *chosen,
+                                         const struct hoop_plan **plan)
+{
+    struct hoop_comm *comm = call->comm;
+    const struct hoop_problem shape = {
+        .coll = call->coll, .ranks = comm->ranks, .in_place = call->in_place, .channels = 1};
+    const size_t blocks = hoop_coll_shape(call->coll)->blocks ? (size_t)comm->ranks : 1;
+
+    *chosen = hoop_comm_select(comm, &shape, call->count * blocks * hoop_call_element(call), false);
+    const struct hoop_problem problem = problem_of(call, chosen);
+    return hoop_plan_cache_get(&comm->plans, chosen->algo, &problem, plan);
+}
+
+enum hoop_status hoop_comm_plan(const struct hoop_comm_call *call, const struct hoop_plan **plan,
+                                struct hoop_binding *binding)
+{
+    struct hoop_comm *comm = call->comm;
+    struct hoop_decision chosen;
+    char name[HOOP_ALGO_TEXT];
+
+    enum hoop_status status = plan_for_kernels(call, &chosen, plan);
+    if (status == HOOP_OK)
+        status = hoop_bind(binding, *plan, call->count, hoop_call_element(call), comm->choice.frame, 1);
+    if (status != HOOP_OK)
+        return status;
+    hoop_algo_text(name, chosen.algo, chosen.inter, chosen.intra);
+    snprintf(comm->stats.last_plan, sizeof comm->stats.last_plan, "%.40s/kernel/%dch/%zusl", name, comm->channels,
+             binding->slices);
+    return HOOP_OK;
+}
+
 enum hoop_status hoop_comm_run_plan(const struct hoop_comm_call *call, const struct hoop_algo *algo, uint64_t tag)
 {
     struct hoop_comm *comm = call->comm;
-    const bool rooted = call->root >= 0;
-    const struct hoop_problem problem = {.coll = call->coll,
-                                         .ranks = comm->ranks,
-                                         .rank = comm->rank,
-                                         .root = rooted ? call->root : 0,
-                                         .in_place = rooted ? on_root_in_place(call) : call->in_place,
-                                         .channels = comm->channels,
-                                         .groups = algo->composed ? comm->groups : NULL,
-                                         .inter = comm->chosen.inter,
-                                         .intra = comm->chosen.intra};
+    const struct hoop_problem problem = problem_of(
+        call, &(struct hoop_decision){.algo = algo, .inter = comm->chosen.inter, .intra = comm->chosen.intra});
     const struct hoop_comm_blocks *blocks = call->blocks;
     const size_t element = hoop_call_element(call), frame = comm->choice.frame;
     const struct hoop_plan *plan = NULL;

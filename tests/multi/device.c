@@ -103,6 +103,20 @@ static enum hoop_status run_grid(struct rank_space *space, int rank, struct hoop
     return status;
 }
 
+/* Do calls go the way that is meant? argument of the tests: its name. */
+static bool goes(const struct hoop_comm *comm, const char *way)
+{
+    char *text = malloc(HOOP_EXPLAIN_TEXT), words[40];
+
+    snprintf(words, sizeof words, "\"way\":\"%s\"", way);
+    const bool good = hoop_explain(comm, "all_reduce", 4096, 1, text, HOOP_EXPLAIN_TEXT) == HOOP_OK &&
+                      (strstr(text, words) || hoop_comm_size(comm) == 1);
+    if (!good)
+        fprintf(stderr, "calls should go by %s: %s\n", way, text);
+    free(text);
+    return good;
+}
+
 static void open_space(struct rank_space *space, struct hoop_comm *comm)
 {
     int ordinal = -1;
@@ -121,6 +135,8 @@ static int grid_of_process(struct harness_rank *self)
     if (comm == NULL)
         return 1;
     open_space(&space, comm);
+    if (!goes(comm, self->argument))
+        return 1;
     if (run_grid(&space, self->rank, comm, self->report->text, sizeof self->report->text) != HOOP_OK)
         return 1;
     if (hoop_comm_destroy(comm) != HOOP_OK)
@@ -134,8 +150,9 @@ static int grid_of_thread(int rank, struct hoop_comm *comm, void *argument)
     struct rank_space space;
     char text[1024] = "";
 
-    (void)argument;
     open_space(&space, comm);
+    if (!goes(comm, argument))
+        return 1;
     const enum hoop_status status = run_grid(&space, rank, comm, text, sizeof text);
     if (status != HOOP_OK)
         fprintf(stderr, "rank %d: %s\n", rank, text);
@@ -156,17 +173,23 @@ static void settings(int ranks)
     setenv("HOOP_SLICE", "4K", 1);
 }
 
+static char kernel[] = "kernel", staged[] = "staged";
+
 START_TEST(every_collective_of_processes)
 {
     settings(_i);
-    harness_run(_i, grid_of_process, NULL, CAP);
+    harness_run(_i, grid_of_process, kernel, CAP);
+    setenv("HOOP_STAGED", "1", 1);
+    harness_run(_i, grid_of_process, staged, CAP);
 }
 END_TEST
 
 START_TEST(every_collective_of_threads)
 {
     settings(_i);
-    harness_threads(_i, grid_of_thread, NULL);
+    harness_threads(_i, grid_of_thread, kernel);
+    setenv("HOOP_STAGED", "1", 1);
+    harness_threads(_i, grid_of_thread, staged);
 }
 END_TEST
 
@@ -175,8 +198,8 @@ START_TEST(one_gpu_for_all)
 {
     settings(1);
     setenv("HOOP_SHARED_GPU", "1", 1);
-    harness_run(_i, grid_of_process, NULL, CAP);
-    harness_threads(_i, grid_of_thread, NULL);
+    harness_run(_i, grid_of_process, staged, CAP);
+    harness_threads(_i, grid_of_thread, staged);
 }
 END_TEST
 
@@ -259,6 +282,7 @@ static int kinds_that_differ(struct harness_rank *self)
 START_TEST(kinds_of_memory_differ)
 {
     settings(2);
+    setenv("HOOP_STAGED", _i ? "1" : "0", 1);
     harness_run(2, kinds_that_differ, NULL, CAP);
 }
 END_TEST
@@ -294,6 +318,7 @@ START_TEST(death_of_a_rank)
     struct harness harness;
 
     settings(3);
+    setenv("HOOP_STAGED", _i ? "1" : "0", 1);
     harness_start(&harness, 3, survive, NULL, CAP);
     ck_assert(harness_wait(&harness));
     ck_assert_int_eq(harness.code[1], 128 + SIGKILL);
@@ -315,8 +340,8 @@ int main(int argc, char **argv)
     tcase_add_loop_test(all, one_gpu_for_all, 3, 4);
     tcase_add_test(all, one_gpu_is_refused);
     tcase_add_test(all, wrong_streams_and_buffers);
-    tcase_add_test(all, kinds_of_memory_differ);
-    tcase_add_test(all, death_of_a_rank);
+    tcase_add_loop_test(all, kinds_of_memory_differ, 0, 2);
+    tcase_add_loop_test(all, death_of_a_rank, 0, 2);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Calls on device memory as kernels that run the plans themselves. See kernel.c. */
+#ifndef HOOP_COMM_KERNEL_H
+#define HOOP_COMM_KERNEL_H
+
+#include "comm/comm.h"
+#include "mem/cuda.h"
+
+struct hoop_kernels;
+
+/* Load the code and take what launches need, before the links are there.
+ * Errors: HOOP_ERR_UNSUPPORTED (no code for the device, or it holds too few lanes: says why), HOOP_ERR_MEMORY, the driver's. */
+enum hoop_status hoop_kernels_new(struct hoop_comm *comm);
+
+/* The links are there (device->links): begin to watch.   Errors: HOOP_ERR_MEMORY, HOOP_ERR_SYSTEM, the driver's. */
+enum hoop_status hoop_kernels_start(struct hoop_comm *comm);
+
+/* Wait until what was launched has ended; on a dead communicator tell it to give up. No stream is waited for otherwise. */
+void hoop_kernels_drain(struct hoop_kernels *kernels);
+void hoop_kernels_free(struct hoop_kernels *kernels);
+
+/* Does the call run as a kernel? The same on all ranks. */
+bool hoop_kernels_take(const struct hoop_comm_call *call);
+
+/* Put such a call, which has the turn, into the stream.
+ * Errors: those of the public calls; concluded. */
+enum hoop_status hoop_kernels_launch(const struct hoop_comm_call *call, hoop_cu_stream stream);
+
+/* The same on the communicator's own stream, behind the default stream; returns with the result. */
+enum hoop_status hoop_kernels_run(const struct hoop_comm_call *call);
+
+#endif
