@@ -450,9 +450,10 @@ struct hoop_choice {
     const struct hoop_groups *groups; /* HOOP_GROUPS, or the machine's; NULL: none. Costs count what crosses them */
     size_t frame, flat_max;           /* HOOP_SLICE; HOOP_FLAT_MAX */
     size_t direct_min;                /* HOOP_DIRECT_MIN; 0: by ranks and cores */
-    int cores;                        /* that the ranks may run on, all together */
-    bool deterministic;               /* HOOP_DETERMINISTIC: what combines, combines in rank order */
-    struct hoop_model model;          /* HOOP_MODEL, or the built-in one */
+    size_t stage;            /* HOOP_STAGE; 0: all_reduce takes a plan where buffers are out of the others' reach */
+    int cores;               /* that the ranks may run on, all together */
+    bool deterministic;      /* HOOP_DETERMINISTIC: what combines, combines in rank order */
+    struct hoop_model model; /* HOOP_MODEL, or the built-in one */
 };
 
 /* What a communicator made now on this machine would choose by: settings from the environment, the cores of this process,

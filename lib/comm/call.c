@@ -172,9 +172,11 @@ static void run_alone(const struct hoop_comm_call *call)
 enum { WAY_NAME = 24 };
 static const char *name_of_way(const struct hoop_comm_call *call)
 {
-    static const char ways[][WAY_NAME] = {"flat/shm/lines", "flat/shm/direct", "twoshot/shm/direct"};
+    static const char ways[][2][WAY_NAME] = {[HOOP_FLAT_LINES] = {"flat/shm/lines", "flat/shm/lines"},
+                                             [HOOP_FLAT_DIRECT] = {"flat/shm/direct", "twoshot/shm/direct"},
+                                             [HOOP_FLAT_STAGED] = {"", "twoshot/shm/staged"}};
 
-    return ways[call->comm->flat.direct ? 1 + hoop_coll_shape(call->coll)->sums : 0];
+    return ways[call->comm->flat.way][hoop_coll_shape(call->coll)->sums];
 }
 
 /* Through slots or in each other's memory; HOOP_AGAIN: a plan is needed. */
@@ -199,7 +201,7 @@ static enum hoop_status run_flat(const struct hoop_comm_call *call, size_t vecto
     const uint64_t begin = timed ? hoop_now() : 0;
     const enum hoop_status status = hoop_flat_run(&comm->flat, &flat, &comm->wait);
     hoop_wait_settle(&comm->wait);
-    if (timed && comm->flat.direct && status == HOOP_OK)
+    if (timed && comm->flat.way != HOOP_FLAT_LINES && status == HOOP_OK)
         hoop_comm_time(comm, call->coll, vector, NULL, hoop_now() - begin);
     memcpy(comm->stats.last_plan, name_of_way(call), WAY_NAME);
     return status;
@@ -257,8 +259,8 @@ static enum hoop_status run_together(const struct hoop_comm_call *call, uint64_t
     record->plan = algo->name;
     if (direct || (small && algo == choice->flat)) {
         const enum hoop_status status = run_flat(call, vector, published, tag);
-        if (comm->flat.direct)
-            record->plan = "direct";
+        if (comm->flat.way != HOOP_FLAT_LINES)
+            record->plan = comm->flat.way == HOOP_FLAT_DIRECT ? "direct" : "staged";
         if (status != HOOP_AGAIN)
             return status;
         comm->chosen = select_for(call, &problem, vector);

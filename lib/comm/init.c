@@ -181,6 +181,7 @@ static struct hoop_board_shape shape_of(const struct hoop_comm *comm)
                                      .lanes = comm->lanes,
                                      .ring = hoop_ring_bytes(comm->slots, comm->choice.frame),
                                      .flat = comm->choice.flat_max,
+                                     .stage = comm->choice.stage,
                                      .heap = wish < most ? wish : most};
 }
 
@@ -378,6 +379,9 @@ enum hoop_status hoop_comm_make(struct hoop_comm **comm, int ranks, const struct
         status = ranks == 1 ? be_alone(new, parent) : meet(new, id, parent);
     if (status == HOOP_OK)
         status = hoop_tune_share(new);
+    if (new->tune) /* measured plans compete */
+        new->choice.stage = 0;
+    new->flat.stages = new->choice.stage > 0;
     if (status == HOOP_OK)
         status = hoop_device_agree(new);
     if (status != HOOP_OK) {

@@ -49,35 +49,42 @@ bool hoop_direct_offer(const struct hoop_board *board, const struct hoop_flat_ca
 }
 
 /* Is it inside that rank's heap, as far as the call reaches? A peer's word is not taken on trust. */
-static bool inside(const struct hoop_board *board, int rank, uint64_t offset, size_t bytes)
+bool hoop_direct_inside(const struct hoop_board *board, int rank, uint64_t offset, size_t bytes)
 {
     const uint64_t from = hoop_board_heap_offset(board, rank), heap = board->shape.heap;
 
     return offset >= from && offset - from <= heap && bytes <= heap - (offset - from);
 }
 
-bool hoop_direct_locate(struct hoop_flat *flat, const struct hoop_flat_call *call)
+/* What the slot says, and whether it suffices. */
+static bool read_offer(const struct hoop_flat *flat, const struct hoop_flat_call *call, int rank,
+                       struct hoop_offer *offer)
 {
     const struct hoop_board *board = flat->board;
     const struct hoop_coll_shape *shape = hoop_coll_shape(call->coll);
-    bool all = true;
 
-    for (int rank = 0; rank < board->shape.ranks; rank++) {
-        struct hoop_offer offer;
+    memcpy(offer, flat->inputs[rank], sizeof *offer);
+    return offer->in != HOOP_NOWHERE &&
+           (!needs_in(call, rank) || hoop_direct_inside(board, rank, offer->in, held(call, shape->in))) &&
+           (!needs_out(call, rank) || hoop_direct_inside(board, rank, offer->out, held(call, shape->out)));
+}
 
-        if (shape->in == HOOP_ROOT_ONLY && rank != call->root)
-            continue;
+bool hoop_direct_locate(struct hoop_flat *flat, const struct hoop_flat_call *call)
+{
+    const struct hoop_board *board = flat->board;
+    const bool from_root = hoop_coll_shape(call->coll)->in == HOOP_ROOT_ONLY;
+    const int first = from_root ? call->root : 0, end = from_root ? call->root + 1 : board->shape.ranks;
+    struct hoop_offer offer;
+
+    for (int rank = first; rank < end; rank++)
+        if (!read_offer(flat, call, rank, &offer))
+            return false;
+    for (int rank = first; rank < end; rank++) {
         memcpy(&offer, flat->inputs[rank], sizeof offer);
-        if ((needs_in(call, rank) && !inside(board, rank, offer.in, held(call, shape->in))) ||
-            (needs_out(call, rank) && !inside(board, rank, offer.out, held(call, shape->out))) ||
-            offer.in == HOOP_NOWHERE)
-            all = false;
-        else {
-            flat->inputs[rank] = board->base + offer.in;
-            flat->outputs[rank] = board->base + offer.out;
-        }
+        flat->inputs[rank] = board->base + offer.in;
+        flat->outputs[rank] = board->base + offer.out;
     }
-    return all;
+    return true;
 }
 
 /* ---- moving and combining ---- */
@@ -110,7 +117,7 @@ static enum hoop_status copy(const struct hoop_flat *flat, const struct hoop_fla
 }
 
 /* Combine a block of all inputs, at the cursor, into one place. */
-static void combine(const struct hoop_flat *flat, const struct hoop_flat_call *call, void *to, size_t count)
+void hoop_direct_combine(const struct hoop_flat *flat, const struct hoop_flat_call *call, void *to, size_t count)
 {
     const int ranks = flat->board->shape.ranks;
 
@@ -124,10 +131,10 @@ static void combine(const struct hoop_flat *flat, const struct hoop_flat_call *c
 static void combine_past(struct hoop_flat *flat, const struct hoop_flat_call *call, void *to, size_t count)
 {
     if (call->vector < flat->stream_least) {
-        combine(flat, call, to, count);
+        hoop_direct_combine(flat, call, to, count);
         return;
     }
-    combine(flat, call, flat->block, count);
+    hoop_direct_combine(flat, call, flat->block, count);
     hoop_kernel_copy_past(to, flat->block, count * hoop_type_size(call->type));
 }
 
@@ -139,7 +146,7 @@ static void combine_for_all(struct hoop_flat *flat, const struct hoop_flat_call 
     unsigned char *const to = (unsigned char *)flat->outputs[own] + at;
 
     if (call->vector >= flat->stream_least) {
-        combine(flat, call, flat->block, count);
+        hoop_direct_combine(flat, call, flat->block, count);
         for (int rank = 0; rank < ranks; rank++)
             hoop_kernel_copy_past((unsigned char *)flat->outputs[rank] + at, flat->block, bytes);
         return;
@@ -149,7 +156,7 @@ static void combine_for_all(struct hoop_flat *flat, const struct hoop_flat_call 
                                count, call->type, call->op);
         return;
     }
-    combine(flat, call, to, count);
+    hoop_direct_combine(flat, call, to, count);
     for (int rank = 0; rank < ranks; rank++)
         if (rank != own)
             hoop_kernel_copy((unsigned char *)flat->outputs[rank] + at, to, bytes);
@@ -292,7 +299,7 @@ enum hoop_status hoop_direct_run(struct hoop_flat *flat, const struct hoop_flat_
 
     hoop_wait_settle(wait); /* the work may take long */
     enum hoop_status status = work(flat, call);
-    flat->direct = true;
+    flat->way = HOOP_FLAT_DIRECT;
     if (call->vector >= flat->stream_least)
         hoop_kernel_copies_done();
     atomic_store_explicit(&hoop_board_card(flat->board, own)->finished, call->sequence, memory_order_release);

@@ -24,8 +24,14 @@ enum { HOOP_DIRECT_BLOCK = 16384, HOOP_DIRECT_STREAM = 512 };
 bool hoop_direct_offer(const struct hoop_board *board, const struct hoop_flat_call *call, struct hoop_offer *offer);
 
 /* Turn the offers, to which flat->inputs point, into the addresses of inputs and outputs. false: they do not suffice to run the
- * call in each other's memory; all ranks get the same answer. */
+ * call in each other's memory, and nothing has changed; all ranks get the same answer. */
 bool hoop_direct_locate(struct hoop_flat *flat, const struct hoop_flat_call *call);
+
+/* Is [offset, offset + bytes) of the board inside that rank's heap? */
+bool hoop_direct_inside(const struct hoop_board *board, int rank, uint64_t offset, size_t bytes);
+
+/* Combine `count` elements of all inputs, at flat->cursor, into one place, which may be one of the inputs. */
+void hoop_direct_combine(const struct hoop_flat *flat, const struct hoop_flat_call *call, void *to, size_t count);
 
 /* Run the call; only after hoop_direct_locate.
  * Blocking: until done or a verdict.   Errors: the verdict's. Afterwards no peer touches this rank's buffers. */

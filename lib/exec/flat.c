@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "exec/direct.h"
+#include "exec/staged.h"
 #include "health/verdict.h"
 #include "mem/last_cache.h"
 
@@ -23,7 +24,7 @@ enum hoop_status hoop_flat_init(struct hoop_flat *flat, struct hoop_board *board
                                .inputs = hoop_calloc(ranks, sizeof(void *)),
                                .cursor = hoop_calloc(ranks, sizeof(void *)),
                                .outputs = hoop_calloc(ranks, sizeof(void *)),
-                               .block = hoop_calloc_aligned(HOOP_LINE, 1, HOOP_DIRECT_STREAM)};
+                               .block = hoop_calloc_aligned(HOOP_LINE, 1, HOOP_FLAT_BLOCK)};
     return flat->inputs && flat->cursor && flat->outputs && flat->block ? HOOP_OK : HOOP_ERR_MEMORY;
 }
 
@@ -216,9 +217,14 @@ enum hoop_status hoop_flat_run(struct hoop_flat *flat, const struct hoop_flat_ca
     struct hoop_offer own = {HOOP_NOWHERE, HOOP_NOWHERE}, *offer = fits ? NULL : &own;
     int offers;
 
-    flat->direct = false;
+    flat->way = HOOP_FLAT_LINES;
     if (lendable && hoop_direct_offer(flat->board, call, &own))
         offer = &own;
+    else if (lendable && hoop_staged_fits(flat, call)) {
+        const enum hoop_status status = hoop_staged_offer(flat, call, &own);
+        if (status != HOOP_OK)
+            return status;
+    }
     if (shape->in == HOOP_ROOT_ONLY)
         return take_from_root(flat, call, offer, wait);
     enum hoop_status status = publish(flat, call, offer, wait);
@@ -227,8 +233,10 @@ enum hoop_status hoop_flat_run(struct hoop_flat *flat, const struct hoop_flat_ca
     status = read_all(flat, call, wait, &offers);
     if (status != HOOP_OK)
         return status;
+    if (offers == ranks && hoop_direct_locate(flat, call))
+        return hoop_direct_run(flat, call, wait);
     if (offers > 0)
-        return offers == ranks && hoop_direct_locate(flat, call) ? hoop_direct_run(flat, call, wait) : HOOP_AGAIN;
+        return offers == ranks && hoop_staged_fits(flat, call) ? hoop_staged_run(flat, call, wait) : HOOP_AGAIN;
     if (at_root)
         finish(flat, call);
     return HOOP_OK;

@@ -7,7 +7,7 @@
  * finished the call that used it last, which shows in the numbers of the calls that the ranks have started.
  *
  * From lend_least bytes on a rank whose buffers peers can reach puts into its slot where they lie, instead of the vector. If
- * all have done so, they work in each other's memory (direct.h).
+ * all have done so, they work in each other's memory (direct.h). If not, an all-reduce goes over stages (staged.h).
  *
  * Gives the same bits as the plan of algorithm "flat"; only time would change without it.
  */
@@ -25,16 +25,29 @@ struct hoop_offer {
 
 #define HOOP_NOWHERE UINT64_MAX
 
+enum { HOOP_FLAT_BLOCK = 2048 };
+
+enum hoop_flat_way { HOOP_FLAT_LINES, HOOP_FLAT_DIRECT, HOOP_FLAT_STAGED };
+
 struct hoop_flat {
     struct hoop_board *board;
-    size_t lend_least;   /* bytes of the whole vector; SIZE_MAX: never */
-    size_t stream_least; /* bytes of the whole vector from which results pass the caches by */
-    bool direct;         /* the latest call ran in the ranks' own memory */
+    size_t lend_least;      /* bytes of the whole vector; SIZE_MAX: never */
+    size_t stream_least;    /* bytes of the whole vector from which results pass the caches by */
+    enum hoop_flat_way way; /* of the latest call */
+    /* staged.h */
+    uint64_t pieces;     /* of vectors so far, the same on all ranks */
+    size_t staged_at;    /* where on the stages the next one goes, the same on all ranks */
+    bool has_stages;     /* there are pages behind this rank's */
+    bool sees_stages;    /* and all ranks' are mapped */
+    int slow;            /* pieces that have taken long to stage, running */
+    int past_for;        /* pieces that are still to be staged past the caches */
+    bool stages;         /* staged.h may be used */
+    bool lends_input;    /* peers read this rank's input where it is */
     uint64_t floor;      /* every rank is known to have started this call */
     const void **inputs; /* one a rank, as all that follow */
     const void **cursor;
     void **outputs;
-    unsigned char *block; /* HOOP_DIRECT_STREAM bytes */
+    unsigned char *block; /* HOOP_FLAT_BLOCK bytes of our own */
 };
 
 struct hoop_flat_call {

@@ -18,6 +18,10 @@
 #define MADV_COLLAPSE 25 /* Linux 6.1; older kernels answer EINVAL */
 #endif
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+
 enum {
     PAGE = 4096,
     CHECK_ROOM_FROM = 1 << 20,
@@ -36,7 +40,7 @@ static enum hoop_status lay_out(struct hoop_board *board)
 {
     const struct hoop_board_shape *shape = &board->shape;
     const size_t ranks = (size_t)shape->ranks;
-    size_t rings, heaps, size;
+    size_t rings, stages, heaps, size;
 
     board->card_at = page_up(sizeof *board->head);
     board->flat_at = board->card_at + page_up(ranks * HOOP_CARD_STRIDE);
@@ -44,7 +48,9 @@ static enum hoop_status lay_out(struct hoop_board *board)
     board->ring_at = board->flat_at + page_up(ranks * HOOP_FLAT_SLOTS * board->flat_stride);
     if (__builtin_mul_overflow(ranks * ranks * (size_t)shape->lanes, shape->ring, &rings) ||
         __builtin_mul_overflow(ranks, shape->heap + HOOP_HEAP_SKEW, &heaps) ||
-        __builtin_add_overflow(board->ring_at, rings, &board->heap_at) ||
+        __builtin_add_overflow(board->ring_at, rings, &board->stage_at) ||
+        __builtin_mul_overflow(ranks * HOOP_STAGES, shape->stage + HOOP_STAGE_SKEW, &stages) ||
+        __builtin_add_overflow(board->stage_at, stages, &board->heap_at) ||
         __builtin_add_overflow(board->heap_at, heaps, &size) || size > (size_t)1 << 46)
         return hoop_fail(
             HOOP_ERR_MEMORY,
@@ -176,6 +182,7 @@ static enum hoop_status board_new(struct hoop_board **board, const struct hoop_b
     new->shape = *shape;
     new->shape.heap = page_up(shape->heap);
     new->shape.ring = page_up(shape->ring);
+    new->shape.stage = page_up(shape->stage);
     new->rank = rank;
     new->descriptor = descriptor;
     enum hoop_status status = lay_out(new);
@@ -231,7 +238,7 @@ static enum hoop_status verify(const struct hoop_board *board)
 static bool same_shape(const struct hoop_board_shape *a, const struct hoop_board_shape *b)
 {
     return a->ranks == b->ranks && a->lanes == b->lanes && a->ring == b->ring && a->flat == b->flat &&
-           a->heap == b->heap;
+           a->stage == b->stage && a->heap == b->heap;
 }
 
 enum hoop_status hoop_board_attach(struct hoop_board **board, const struct hoop_board_shape *shape, int rank,
@@ -300,6 +307,11 @@ void hoop_board_enlarge_pages(struct hoop_board *board, size_t offset, size_t by
         if (fallocate(board->descriptor, 0, (off_t)at, PAGE) < 0 ||
             madvise(board->base + at, HUGE_PAGE, MADV_COLLAPSE) < 0)
             return;
+}
+
+void hoop_board_populate(struct hoop_board *board, size_t offset, size_t bytes)
+{
+    madvise(board->base + offset, bytes, MADV_POPULATE_WRITE);
 }
 
 void hoop_board_release(struct hoop_board *board, size_t offset, size_t bytes)

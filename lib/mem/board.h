@@ -8,7 +8,7 @@
  * read it without mapping anything. The memfd has no name and is sealed against growing and shrinking: nothing can
  * leak, and no peer can make an access fault.
  *
- *     head | card of each rank | flat slots of each rank | rings [to][from][lane] | heap of each rank
+ *     head | card of each rank | flat slots of each rank | rings [to][from][lane] | stages of each rank | heap of each rank
  *
  * Fresh pages are zero, and zero is the valid first state of everything here.
  */
@@ -30,11 +30,12 @@ enum { HOOP_LINE = 64, HOOP_CALL_RECORDS = 64, HOOP_FLAT_SLOTS = 4, HOOP_RUN_AHE
 
 /* What decides about the layout; equal on all ranks. */
 struct hoop_board_shape {
-    int ranks;   /* ranks on this board */
-    int lanes;   /* lanes of links */
-    size_t ring; /* bytes of one ring */
-    size_t flat; /* payload bytes of one flat slot */
-    size_t heap; /* bytes of one rank's heap window */
+    int ranks;    /* ranks on this board */
+    int lanes;    /* lanes of links */
+    size_t ring;  /* bytes of one ring */
+    size_t flat;  /* payload bytes of one flat slot */
+    size_t stage; /* bytes of one stage; 0: none */
+    size_t heap;  /* bytes of one rank's heap window */
 };
 
 /* A collective as its rank called it: what a mismatch report shows. */
@@ -71,6 +72,9 @@ struct hoop_card {
     struct hoop_bell bell;                         /* rung by peers when they have published something */
     _Alignas(HOOP_LINE) _Atomic uint64_t started;  /* sequence of the latest call of this rank */
     _Alignas(HOOP_LINE) _Atomic uint64_t finished; /* of the latest call in which it has done with peers' memory */
+    /* exec/staged.h: pieces of vectors that this rank has staged, and whose own slice it has summed */
+    _Alignas(HOOP_LINE) _Atomic uint64_t staged;
+    _Alignas(HOOP_LINE) _Atomic uint64_t summed;
     _Alignas(HOOP_LINE) struct hoop_call call[HOOP_CALL_RECORDS]; /* at sequence modulo HOOP_CALL_RECORDS */
     _Alignas(HOOP_LINE) pthread_mutex_t life_lock;                /* robust, shared */
     _Atomic uint32_t life;                                        /* enum hoop_life */
@@ -110,8 +114,8 @@ struct hoop_board {
     unsigned char *base; /* where this process has it */
     size_t size;
     struct hoop_board_head *head;
-    size_t card_at, flat_at, ring_at, heap_at; /* offsets from base */
-    size_t flat_stride;                        /* bytes of one flat slot */
+    size_t card_at, flat_at, ring_at, stage_at, heap_at; /* offsets from base */
+    size_t flat_stride;                                  /* bytes of one flat slot */
     int registrations;
     struct hoop_registration registration[HOOP_REGISTRATIONS]; /* by address */
 };
@@ -135,6 +139,10 @@ enum hoop_status hoop_board_reserve(struct hoop_board *board, size_t offset, siz
 /* Before reserving a fresh range: put huge pages where whole ones fit. They are there faster than small ones, and large sums
  * run faster, since fewer addresses have to be looked up. Where the kernel will not, nothing is lost. */
 void hoop_board_enlarge_pages(struct hoop_board *board, size_t offset, size_t bytes);
+
+/* Map whole pages that stand there already into this process now, and not one by one when they are used. Where the kernel cannot,
+ * nothing is lost. */
+void hoop_board_populate(struct hoop_board *board, size_t offset, size_t bytes);
 
 /* Give the pages back; the range reads as zero afterwards. */
 void hoop_board_release(struct hoop_board *board, size_t offset, size_t bytes);
@@ -162,6 +170,17 @@ static inline size_t hoop_board_ring_offset(const struct hoop_board *board, int 
 {
     const size_t ranks = (size_t)board->shape.ranks, lanes = (size_t)board->shape.lanes;
     return board->ring_at + (((size_t)to * ranks + (size_t)from) * lanes + (size_t)lane) * board->shape.ring;
+}
+
+/* A rank's stages, for inputs and for results; reserve them before use. Each is followed by some pages: see HOOP_HEAP_SKEW. */
+enum hoop_stage_half { HOOP_STAGE_IN, HOOP_STAGE_OUT, HOOP_STAGES };
+enum { HOOP_STAGE_SKEW = 5 * 4096 };
+
+static inline unsigned char *hoop_board_stage(const struct hoop_board *board, int rank, enum hoop_stage_half stage)
+{
+    const size_t at = (size_t)rank * HOOP_STAGES + stage;
+
+    return board->base + board->stage_at + at * (board->shape.stage + HOOP_STAGE_SKEW);
 }
 
 /* Between two windows of heaps, some pages. Buffers that ranks allocate alike would else lie a large power of two apart, and the first

@@ -59,6 +59,7 @@ enum hoop_status hoop_choice_set(struct hoop_choice *choice, const struct hoop_s
     choice->flat_max = hoop_setting_size(settings, HOOP_SETTING_FLAT_MAX);
     choice->direct_min =
         settings->value[HOOP_SETTING_DIRECT_MIN].empty ? 0 : hoop_setting_size(settings, HOOP_SETTING_DIRECT_MIN);
+    choice->stage = hoop_setting_size(settings, HOOP_SETTING_STAGE);
     choice->deterministic = hoop_setting_number(settings, HOOP_SETTING_DETERMINISTIC) > 0;
     if (choice->forced == NULL && !automatic)
         return hoop_fail(HOOP_ERR_SETUP,

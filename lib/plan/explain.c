@@ -286,6 +286,12 @@ static bool direct(const struct facts *facts)
            facts->bytes >= hoop_choice_direct_least(facts->choice, facts->problem->ranks);
 }
 
+static bool staged(const struct facts *facts)
+{
+    return direct(facts) && facts->problem->coll == HOOP_ALL_REDUCE && facts->choice->stage > 0 &&
+           facts->bytes > facts->choice->flat_max;
+}
+
 static void text_direct(const struct facts *facts, struct text *text)
 {
     const struct hoop_measured *measured = facts->experience ? &facts->experience->direct : NULL;
@@ -295,6 +301,10 @@ static void text_direct(const struct facts *facts, struct text *text)
     say(text,
         "direct     if all ranks' buffers are of hoop_mem_alloc, they work in each other's memory, without a plan; "
         "HOOP_DIRECT_MIN=16T forbids it\n");
+    if (staged(facts))
+        say(text, "           else each puts its part where the others can read it, a stage, without a plan, too; "
+                  "HOOP_STAGE=0 forbids "
+                  "that\n");
     if (measured == NULL || measured->calls == 0)
         return;
     say(text, "          ");
@@ -468,7 +478,8 @@ static void write_json(const struct facts *facts, struct text *text)
     each_change(facts, text, json_change);
     say(text, "],\"measured\":");
     json_measured(facts->experience ? &facts->experience->plans : NULL, text);
-    say(text, "\"direct\":%s,\"direct_measured\":", direct(facts) ? "true" : "false");
+    say(text, "\"direct\":%s,\"staged\":%s,\"direct_measured\":", direct(facts) ? "true" : "false",
+        staged(facts) ? "true" : "false");
     json_measured(facts->experience ? &facts->experience->direct : NULL, text);
     json_tuned(facts, text);
     json_device(facts, text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Work in each other's memory gives the same bits as the plans it stands for, leaves the rest of the memory alone, and lets go of
+/* Work in each other's memory, and over stages, gives the same bits as the plans it stands for, leaves the rest of the memory alone, and lets go of
  * it when a call fails. */
 #include <check.h>
 #include <signal.h>
@@ -27,9 +27,15 @@ static void fill(unsigned char *to, size_t bytes, uint64_t seed)
     }
 }
 
-struct both {
-    struct hoop_comm *comm[2]; /* direct; plans */
-    unsigned char *memory[2];
+/* Ways to run a call. Of MIXED every other rank has ordinary memory. */
+enum way { DIRECT, PLANS, STAGED, MIXED, WAYS };
+
+static const char *const way_names[WAYS] = {"twoshot/shm/direct", "/shm/links/1ch/", "twoshot/shm/staged",
+                                            "twoshot/shm/staged"};
+
+struct ways {
+    struct hoop_comm *comm[WAYS];
+    unsigned char *memory[WAYS];
 };
 
 static enum hoop_status call(enum hoop_coll coll, const void *in, void *out, size_t count, enum hoop_type type,
@@ -45,46 +51,55 @@ static enum hoop_status call(enum hoop_coll coll, const void *in, void *out, siz
     }
 }
 
-/* One case through both; their memory must then be the same from edge to edge. */
-static int compare(struct both *both, enum hoop_coll coll, size_t count, enum hoop_type type, enum hoop_op op,
+/* One case through all ways; their memory must then be the same from edge to edge. */
+static int compare(struct ways *ways, enum hoop_coll coll, size_t count, enum hoop_type type, enum hoop_op op,
                    bool in_place, struct harness_rank *self)
 {
     const size_t element = hoop_type_size(type), bytes = count * element, room = 2 * bytes + 3 * EDGE;
     const size_t block = count / (size_t)self->ranks * element;
     struct hoop_stats stats = {.size = sizeof stats};
 
-    for (int way = 0; way < 2; way++) {
-        unsigned char *in = both->memory[way] + EDGE, *out = in_place ? in : in + bytes + EDGE;
+    for (int way = 0; way < (coll == HOOP_ALL_REDUCE ? WAYS : STAGED); way++) {
+        unsigned char *in = ways->memory[way] + EDGE, *out = in_place ? in : in + bytes + EDGE;
 
         if (in_place && coll == HOOP_REDUCE_SCATTER)
             out += (size_t)self->rank * block;
-        memset(both->memory[way], 0x5a, room);
+        memset(ways->memory[way], 0x5a, room);
         fill(in, bytes, (uint64_t)self->rank * 1000003 + count * 31 + (uint64_t)type * 7 + (uint64_t)op);
-        if (call(coll, in, out, count, type, op, both->comm[way]) != HOOP_OK)
-            return harness_tell(self, HOOP_ERR_INTERNAL, both->comm[way]);
-        hoop_stats(both->comm[way], &stats);
-        if (way == 0 ? strcmp(stats.last_plan, "twoshot/shm/direct") != 0
-                     : strstr(stats.last_plan, "/shm/links/1ch/") == NULL)
+        if (call(coll, in, out, count, type, op, ways->comm[way]) != HOOP_OK)
+            return harness_tell(self, HOOP_ERR_INTERNAL, ways->comm[way]);
+        hoop_stats(ways->comm[way], &stats);
+        if (strstr(stats.last_plan, way_names[way]) == NULL)
             return snprintf(self->report->text, sizeof self->report->text, "way %d took %s", way, stats.last_plan);
+        if (memcmp(ways->memory[DIRECT], ways->memory[way], room) != 0)
+            return snprintf(self->report->text, sizeof self->report->text,
+                            "%s of %zu %s, %s, in place %d: bits of way %d differ", hoop_coll_name(coll), count,
+                            hoop_type_name(type), hoop_op_name(op), in_place, way);
     }
-    if (memcmp(both->memory[0], both->memory[1], room) == 0)
-        return 0;
-    return snprintf(self->report->text, sizeof self->report->text, "%s of %zu %s, %s, in place %d: bits differ",
-                    hoop_coll_name(coll), count, hoop_type_name(type), hoop_op_name(op), in_place);
+    return 0;
 }
 
-static int open_both(struct both *both, struct harness_rank *self)
+static int open_ways(struct ways *ways, struct harness_rank *self)
 {
-    setenv("HOOP_DIRECT_MIN", "64", 1);
-    both->comm[0] = harness_join(self);
-    setenv("HOOP_DIRECT_MIN", "16T", 1);
+    static const char *const least[WAYS] = {"64", "16T", "64", "64"};
+
     setenv("HOOP_ALGO", "twoshot", 1);
     setenv("HOOP_FLAT_MAX", "0", 1);
-    if (both->comm[0] == NULL || hoop_comm_split(both->comm[0], 0, self->rank, &both->comm[1]) != HOOP_OK)
-        return 1;
-    for (int way = 0; way < 2; way++)
-        if (hoop_mem_alloc(both->comm[way], (void **)&both->memory[way], 2 * MOST + 3 * EDGE) != HOOP_OK)
+    setenv("HOOP_STAGE", "36K", 1); /* pieces of 9 KiB */
+    for (int way = 0; way < WAYS; way++) {
+        setenv("HOOP_DIRECT_MIN", least[way], 1);
+        if (way == 0)
+            ways->comm[0] = harness_join(self);
+        if (ways->comm[0] == NULL ||
+            (way > 0 && hoop_comm_split(ways->comm[0], 0, self->rank, &ways->comm[way]) != HOOP_OK))
             return 1;
+        if (way == STAGED || (way == MIXED && self->rank % 2))
+            ways->memory[way] = malloc(2 * MOST + 3 * EDGE);
+        else if (hoop_mem_alloc(ways->comm[way], (void **)&ways->memory[way], 2 * MOST + 3 * EDGE) != HOOP_OK)
+            return 1;
+        if (ways->memory[way] == NULL)
+            return 1;
+    }
     return 0;
 }
 
@@ -92,21 +107,25 @@ static int all_types(struct harness_rank *self)
 {
     static const enum hoop_coll colls[] = {HOOP_ALL_REDUCE, HOOP_REDUCE_SCATTER, HOOP_ALL_REDUCE};
     static const size_t counts[] = {120, 131, 257, 1000, 4099, 40000};
-    struct both both;
+    struct ways ways;
     unsigned turn = 0;
-    int wrong = open_both(&both, self);
+    int wrong = open_ways(&ways, self);
 
     for (int type = 0; type < HOOP_TYPES; type++)
         for (int op = 0; op < HOOP_OPS; op++)
             for (size_t i = 0; !wrong && i < 6 && hoop_op_accepts((enum hoop_op)op, (enum hoop_type)type); i++, turn++)
-                wrong = compare(&both, colls[turn % 3], counts[i], (enum hoop_type)type, (enum hoop_op)op, turn / 3 % 2,
+                wrong = compare(&ways, colls[turn % 3], counts[i], (enum hoop_type)type, (enum hoop_op)op, turn / 3 % 2,
                                 self);
     for (int in_place = 0; !wrong && in_place < 2; in_place++) /* past the caches */
-        wrong = compare(&both, HOOP_ALL_REDUCE, MOST / 4, HOOP_F32, HOOP_SUM, in_place, self);
+        wrong = compare(&ways, HOOP_ALL_REDUCE, MOST / 4, HOOP_F32, HOOP_SUM, in_place, self);
     if (wrong)
         return 1;
-    hoop_comm_destroy(both.comm[1]);
-    return hoop_comm_destroy(both.comm[0]) == HOOP_OK ? 0 : 1;
+    free(ways.memory[STAGED]);
+    if (self->rank % 2)
+        free(ways.memory[MIXED]);
+    for (int way = WAYS - 1; way > 0; way--)
+        hoop_comm_destroy(ways.comm[way]);
+    return hoop_comm_destroy(ways.comm[0]) == HOOP_OK ? 0 : 1;
 }
 
 START_TEST(same_bits_as_plans)

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Stage, sum, fetch; piece after piece. */
+#include "exec/staged.h"
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "exec/direct.h"
+#include "health/verdict.h"
+
+enum {
+    STRIDE = 2048, /* bytes that are worked on while the next are on their way from the other side: see prefetch */
+    PIECES = 4,    /* that a stage holds, one behind the other */
+    SLOW_BYTES_A_NANOSECOND = 6,
+    PAST_FOR = 64 /* pieces, before it is looked again */
+};
+
+/* A part of the vector that is on the stages at one time. */
+struct piece {
+    size_t first, count; /* elements of the vector */
+    size_t at;           /* bytes from the start of each stage */
+    uint64_t number;     /* of all pieces on this communicator */
+};
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static size_t element_of(const struct hoop_flat_call *call)
+{
+    return hoop_type_size(call->type);
+}
+
+static struct piece piece_at(const struct hoop_flat *flat, const struct hoop_flat_call *call, size_t first)
+{
+    const size_t stage = flat->board->shape.stage, most = stage / PIECES / element_of(call),
+                 count = least(call->count - first, most), bytes = count * element_of(call);
+
+    return (struct piece){first, count, flat->staged_at + bytes > stage ? 0 : flat->staged_at, flat->pieces + 1};
+}
+
+/* Pieces follow each other on the stages, so that a line is written again only when it has left the first caches. */
+static void end_piece(struct hoop_flat *flat, const struct hoop_flat_call *call, const struct piece *piece)
+{
+    const size_t end = piece->at + piece->count * element_of(call);
+
+    flat->staged_at = (end + HOOP_LINE - 1) / HOOP_LINE * HOOP_LINE;
+}
+
+static unsigned char *stage_of(const struct hoop_flat *flat, const struct piece *piece, int rank,
+                               enum hoop_stage_half stage)
+{
+    return hoop_board_stage(flat->board, rank, stage) + piece->at;
+}
+
+/* The first element of a rank's slice in the piece; slices end with cache lines. */
+static size_t slice_start(const struct hoop_flat *flat, const struct hoop_flat_call *call, const struct piece *piece,
+                          int rank)
+{
+    const size_t ranks = (size_t)flat->board->shape.ranks, line = HOOP_LINE / element_of(call);
+    const size_t lines = (piece->count + line - 1) / line;
+
+    return least(piece->count, (lines / ranks * (size_t)rank + least(lines % ranks, (size_t)rank)) * line);
+}
+
+static bool past_caches(const struct hoop_flat *flat, const struct hoop_flat_call *call)
+{
+    return call->vector >= flat->stream_least;
+}
+
+static const unsigned char *input(const struct hoop_flat_call *call, const struct piece *piece)
+{
+    return (const unsigned char *)call->in + piece->first * element_of(call);
+}
+
+static unsigned char *output(const struct hoop_flat_call *call, const struct piece *piece)
+{
+    return (unsigned char *)call->out + piece->first * element_of(call);
+}
+
+bool hoop_staged_fits(const struct hoop_flat *flat, const struct hoop_flat_call *call)
+{
+    return call->coll == HOOP_ALL_REDUCE && call->user == NULL && flat->stages &&
+           call->published > flat->board->shape.flat;
+}
+
+/* ---- stage ---- */
+
+/* A store into a line that a peer has read must first take it from the peer's cache. Between some cores that takes so long, one line
+ * after the other, that it is better to write past the caches and let the peer read from memory: by five times on two
+ * cores without a common cache; on others it is slower. So the time of ordinary stores decides. */
+static void judge(struct hoop_flat *flat, size_t bytes, uint64_t ns)
+{
+    flat->slow = bytes < ns * SLOW_BYTES_A_NANOSECOND ? flat->slow + 1 : 0;
+    if (flat->slow > 1)
+        flat->past_for = PAST_FOR;
+}
+
+static void stage(struct hoop_flat *flat, const struct hoop_flat_call *call, const struct piece *piece)
+{
+    const int own = flat->board->rank;
+    const size_t element = element_of(call), first = slice_start(flat, call, piece, own) * element,
+                 end = slice_start(flat, call, piece, own + 1) * element, bytes = piece->count * element;
+    unsigned char *to = stage_of(flat, piece, own, HOOP_STAGE_IN);
+    const unsigned char *from = input(call, piece);
+
+    if (flat->past_for > 0) {
+        flat->past_for--;
+        hoop_kernel_copy_past(to, from, first);
+        hoop_kernel_copy_past(to + end, from + end, bytes - end);
+        hoop_kernel_copies_done();
+        return;
+    }
+    const uint64_t begin = hoop_now();
+    hoop_kernel_copy(to, from, first);
+    hoop_kernel_copy(to + end, from + end, bytes - end);
+    judge(flat, first + bytes - end, hoop_now() - begin);
+}
+
+static size_t stage_offset(const struct hoop_board *board, int rank, enum hoop_stage_half stage)
+{
+    return (size_t)(hoop_board_stage(board, rank, stage) - board->base);
+}
+
+static enum hoop_status reserve(struct hoop_flat *flat)
+{
+    struct hoop_board *board = flat->board;
+    enum hoop_status status = HOOP_OK;
+
+    for (int half = 0; half < HOOP_STAGES && status == HOOP_OK && !flat->has_stages; half++)
+        status = hoop_board_reserve(board, stage_offset(board, board->rank, (enum hoop_stage_half)half),
+                                    board->shape.stage, "the stage of an all_reduce");
+    flat->has_stages = status == HOOP_OK;
+    return status;
+}
+
+/* All have reserved theirs. */
+static void populate(struct hoop_flat *flat)
+{
+    struct hoop_board *board = flat->board;
+
+    for (int rank = 0; rank < board->shape.ranks && !flat->sees_stages; rank++)
+        for (int half = 0; half < HOOP_STAGES; half++)
+            hoop_board_populate(board, stage_offset(board, rank, (enum hoop_stage_half)half), board->shape.stage);
+    flat->sees_stages = true;
+}
+
+enum hoop_status hoop_staged_offer(struct hoop_flat *flat, const struct hoop_flat_call *call, struct hoop_offer *offer)
+{
+    const struct piece piece = piece_at(flat, call, 0);
+    size_t in;
+
+    enum hoop_status status = reserve(flat);
+    if (status != HOOP_OK)
+        return status;
+    flat->lends_input = hoop_board_owns(flat->board, call->in, call->vector, &in);
+    *offer = (struct hoop_offer){flat->lends_input ? in : HOOP_NOWHERE, HOOP_NOWHERE};
+    if (!flat->lends_input)
+        stage(flat, call, &piece);
+    return HOOP_OK;
+}
+
+/* ---- sum ---- */
+
+/* Ask for lines in time; the processor by itself fetches too few ahead for what is as far away as another's stage. */
+static void prefetch(const unsigned char *from, size_t bytes)
+{
+    for (size_t at = 0; at < bytes; at += HOOP_LINE)
+        __builtin_prefetch(from + at);
+}
+
+/* Where a rank's part of the piece is to be read. */
+static const unsigned char *summand(const struct hoop_flat *flat, const struct hoop_flat_call *call,
+                                    const struct piece *piece, int rank)
+{
+    const unsigned char *lent = flat->inputs[rank];
+
+    if (rank == flat->board->rank)
+        return input(call, piece);
+    return lent ? lent + piece->first * element_of(call) : stage_of(flat, piece, rank, HOOP_STAGE_IN);
+}
+
+static void sum_block(struct hoop_flat *flat, const struct hoop_flat_call *call, unsigned char *out,
+                      unsigned char *staged, size_t count)
+{
+    const size_t bytes = count * element_of(call);
+
+    if (past_caches(flat, call)) {
+        hoop_direct_combine(flat, call, flat->block, count);
+        hoop_kernel_copy_past(out, flat->block, bytes);
+        out = flat->block;
+    } else {
+        hoop_direct_combine(flat, call, out, count);
+    }
+    if (flat->past_for > 0)
+        hoop_kernel_copy_past(staged, out, bytes);
+    else
+        hoop_kernel_copy(staged, out, bytes);
+}
+
+static void sum_own_slice(struct hoop_flat *flat, const struct hoop_flat_call *call, const struct piece *piece)
+{
+    const int own = flat->board->rank;
+    const size_t element = element_of(call), most = STRIDE / element, end = slice_start(flat, call, piece, own + 1);
+    unsigned char *out = output(call, piece), *staged = stage_of(flat, piece, own, HOOP_STAGE_OUT);
+
+    for (size_t i = slice_start(flat, call, piece, own); i < end; i += most) {
+        const size_t next = end - i > most ? least((end - i - most) * element, STRIDE) : 0;
+
+        for (int rank = 0; rank < flat->board->shape.ranks; rank++) {
+            flat->cursor[rank] = summand(flat, call, piece, rank) + i * element;
+            prefetch((const unsigned char *)flat->cursor[rank] + STRIDE, next);
+        }
+        sum_block(flat, call, out + i * element, staged + i * element, least(end - i, most));
+    }
+    hoop_kernel_copies_done();
+}
+
+/* ---- fetch ---- */
+
+/* Wait until the rank has staged, or summed, the piece. */
+static enum hoop_status await(const struct hoop_flat *flat, int rank, bool summed, uint64_t number,
+                              struct hoop_wait *wait)
+{
+    struct hoop_card *card = hoop_board_card(flat->board, rank);
+    const _Atomic uint64_t *news = summed ? &card->summed : &card->staged;
+
+    if (atomic_load_explicit(news, memory_order_acquire) >= number)
+        return HOOP_OK;
+    while (atomic_load_explicit(news, memory_order_acquire) < number) {
+        enum hoop_status status = hoop_wait_step(wait);
+        if (status != HOOP_OK)
+            return status;
+    }
+    hoop_wait_moved(wait);
+    return HOOP_OK;
+}
+
+static void take(const struct hoop_flat *flat, const struct hoop_flat_call *call, unsigned char *to,
+                 const unsigned char *from, size_t bytes)
+{
+    for (size_t at = 0; at < bytes; at += STRIDE) {
+        const size_t step = least(bytes - at, STRIDE);
+
+        prefetch(from + at + STRIDE, least(bytes - at - step, STRIDE));
+        if (past_caches(flat, call))
+            hoop_kernel_copy_past(to + at, from + at, step);
+        else
+            hoop_kernel_copy(to + at, from + at, step);
+    }
+}
+
+/* Each rank begins with its right neighbour, so that not all read from the same one. */
+static enum hoop_status fetch(const struct hoop_flat *flat, const struct hoop_flat_call *call,
+                              const struct piece *piece, struct hoop_wait *wait)
+{
+    const int ranks = flat->board->shape.ranks;
+    const size_t element = element_of(call);
+
+    for (int i = 1; i < ranks; i++) {
+        const int rank = (flat->board->rank + i) % ranks;
+        const size_t first = slice_start(flat, call, piece, rank) * element,
+                     end = slice_start(flat, call, piece, rank + 1) * element;
+        const unsigned char *from = stage_of(flat, piece, rank, HOOP_STAGE_OUT) + first;
+        unsigned char *to = output(call, piece) + first;
+
+        enum hoop_status status = await(flat, rank, true, piece->number, wait);
+        if (status != HOOP_OK)
+            return status;
+        take(flat, call, to, from, end - first);
+    }
+    return HOOP_OK;
+}
+
+/* ---- the call ---- */
+
+static enum hoop_status await_stages(const struct hoop_flat *flat, const struct piece *piece, struct hoop_wait *wait)
+{
+    enum hoop_status status = HOOP_OK;
+
+    for (int rank = 0; rank < flat->board->shape.ranks && status == HOOP_OK; rank++)
+        status = await(flat, rank, false, piece->number, wait);
+    return status;
+}
+
+static enum hoop_status run_piece(struct hoop_flat *flat, const struct hoop_flat_call *call, const struct piece *piece,
+                                  struct hoop_wait *wait)
+{
+    struct hoop_card *card = hoop_board_card(flat->board, flat->board->rank);
+    enum hoop_status status = HOOP_OK;
+
+    if (piece->first > 0) { /* the first piece was staged with the offer */
+        if (!flat->lends_input)
+            stage(flat, call, piece);
+        atomic_store_explicit(&card->staged, piece->number, memory_order_release);
+        hoop_wait_owe(wait);
+        status = await_stages(flat, piece, wait);
+        if (status != HOOP_OK)
+            return status;
+    }
+    hoop_wait_settle(wait); /* the sum may take long */
+    sum_own_slice(flat, call, piece);
+    atomic_store_explicit(&card->summed, piece->number, memory_order_release);
+    hoop_wait_owe(wait);
+    return fetch(flat, call, piece, wait);
+}
+
+/* Turn the offers into addresses: NULL where the stage is to be read. A peer's word is not taken on trust. */
+static enum hoop_status locate(struct hoop_flat *flat, const struct hoop_flat_call *call)
+{
+    for (int rank = 0; rank < flat->board->shape.ranks; rank++) {
+        struct hoop_offer offer;
+
+        memcpy(&offer, flat->inputs[rank], sizeof offer);
+        flat->inputs[rank] = NULL;
+        if (offer.in == HOOP_NOWHERE)
+            continue;
+        if (!hoop_direct_inside(flat->board, rank, offer.in, call->vector))
+            return hoop_fail(HOOP_ERR_INTERNAL, "rank %d offers an input outside its heap", rank);
+        flat->inputs[rank] = flat->board->base + offer.in;
+    }
+    return HOOP_OK;
+}
+
+enum hoop_status hoop_staged_run(struct hoop_flat *flat, const struct hoop_flat_call *call, struct hoop_wait *wait)
+{
+    enum hoop_status status = locate(flat, call);
+
+    flat->lends_input = flat->inputs[flat->board->rank] != NULL;
+    if (status == HOOP_OK)
+        status = reserve(flat);
+    flat->way = HOOP_FLAT_STAGED;
+    populate(flat);
+    for (size_t first = 0; first < call->count && status == HOOP_OK;) {
+        const struct piece piece = piece_at(flat, call, first);
+
+        flat->pieces = piece.number;
+        status = run_piece(flat, call, &piece, wait);
+        first += piece.count;
+        end_piece(flat, call, &piece);
+    }
+    if (past_caches(flat, call))
+        hoop_kernel_copies_done();
+    HOOP_ATOMIC_FENCE();
+    if (status == HOOP_OK && hoop_verdict_stands(flat->board)) /* what a rank lent may have been taken back */
+        status = hoop_verdict_status(hoop_verdict_get(flat->board));
+    return status;
+}
