@@ -146,7 +146,9 @@ typedef struct hoop_stream hoop_stream;
  * With stream NULL a call on device memory follows what was given to the legacy default stream of the device, and returns with the result.
  * With a CUDA stream it returns at once (it may take a moment to get memory) and runs in the order of that stream; a later
  * error is told by hoop_comm_async_error. A host stream with device memory, or a CUDA stream with host memory, is HOOP_ERR_ARG. A call without
- * any element is of the kind of its stream. What hoop_explain calls staged cannot be captured into a graph: HOOP_ERR_UNSUPPORTED. */
+ * any element is of the kind of its stream. Calls that go through the host (hoop_explain tells which way
+ * and why; messages, uneven blocks, created operators and sums of 8- and 16-bit floats always do) cannot be captured into a graph:
+ * HOOP_ERR_UNSUPPORTED. */
 
 /* Where and how the ranks of one communicator meet. Treat it as a secret: it holds the 256-bit key. */
 struct hoop_unique_id {

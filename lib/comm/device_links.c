@@ -34,6 +34,8 @@ struct survey {
     struct hoop_comm *comm;
     struct fact *fact; /* of each rank */
     unsigned char *pattern, *seen;
+    hoop_cu_address
+        scratch; /* on this rank's device: what goes from there to a peer's takes the path between the two */
     bool content;
 };
 
@@ -131,6 +133,8 @@ static void open_paths(struct survey *survey)
     comm->device->links = hoop_calloc((size_t)comm->ranks * (size_t)(comm->lanes - 1), sizeof(struct hoop_link *));
     if (comm->device->links == NULL)
         object(survey, "");
+    if (hoop_cuda_alloc(comm->device->cuda, PATTERN, &survey->scratch) != HOOP_OK)
+        object(survey, "");
     for (int i = 0; i < PATHS && own(survey)->content; i++) {
         size_t size = 0;
         enum hoop_status status = path[i]->open(&setup, &comm->device->domain[i]);
@@ -198,9 +202,15 @@ static enum hoop_status copy(const struct hoop_comm *comm, void *to, const void 
 
 static enum hoop_status read_pattern(const struct survey *survey, uint64_t address, int from, int to, const char *how)
 {
+    void *scratch = (void *)(uintptr_t)survey->scratch;
+
     memset(survey->seen, 0, PATTERN);
     make_pattern(survey->pattern, from, to);
-    const enum hoop_status status = copy(survey->comm, survey->seen, (const void *)(uintptr_t)address, PATTERN);
+    enum hoop_status status = copy(survey->comm, scratch, survey->seen, PATTERN);
+    if (status == HOOP_OK)
+        status = copy(survey->comm, scratch, (const void *)(uintptr_t)address, PATTERN);
+    if (status == HOOP_OK)
+        status = copy(survey->comm, survey->seen, scratch, PATTERN);
     if (status == HOOP_OK && memcmp(survey->seen, survey->pattern, PATTERN) != 0)
         return hoop_fail(HOOP_ERR_UNSUPPORTED, "a pattern that rank %d wrote for rank %d is corrupt %s", from, to, how);
     return status;
@@ -216,7 +226,9 @@ static enum hoop_status write_pattern(const struct survey *survey, int peer)
     enum hoop_status status = link->transport->device(link, &ends);
     make_pattern(survey->pattern, comm->rank, peer);
     if (status == HOOP_OK)
-        status = copy(comm, (void *)(uintptr_t)ends.out_frames, survey->pattern, PATTERN);
+        status = copy(comm, (void *)(uintptr_t)survey->scratch, survey->pattern, PATTERN);
+    if (status == HOOP_OK)
+        status = copy(comm, (void *)(uintptr_t)ends.out_frames, (const void *)(uintptr_t)survey->scratch, PATTERN);
     return status == HOOP_OK ? read_pattern(survey, ends.out_frames, comm->rank, peer, "when read back") : status;
 }
 
@@ -317,6 +329,8 @@ enum hoop_status hoop_device_agree(struct hoop_comm *comm)
     enum hoop_status status = try_links(&survey);
     if (status == HOOP_OK && !survey.content)
         status = give_up(&survey);
+    if (survey.scratch)
+        hoop_cuda_free(comm->device->cuda, survey.scratch);
     hoop_free(survey.fact);
     hoop_free(survey.pattern);
     return status;

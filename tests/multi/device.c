@@ -203,6 +203,59 @@ START_TEST(one_gpu_for_all)
 }
 END_TEST
 
+/* ---- paths that kernels cannot take: the reason is told, and calls go through the host ---- */
+
+static const struct {
+    const char *variable, *value, *reason;
+    bool of_processes;
+} bad_paths[] = {
+    {"FAKECUDA_PEERS", "all=none", "no path between", false},
+    {"FAKECUDA_PEERS", "all=good,0-1=flip", "is corrupt", false},
+    {"FAKECUDA_PEERS", "all=good,1-2=lose", "is corrupt", true},
+    {"FAKECUDA_IPC", "0", "no path between", true},
+    {"FAKECUDA_NO_BINARY", "1", "device code", true},
+    {"HOOP_STAGED", "1", "HOOP_STAGED=1", true},
+};
+enum { BAD_PATHS = sizeof bad_paths / sizeof *bad_paths };
+
+static bool told(const struct hoop_comm *comm, const char *reason)
+{
+    char *text = malloc(HOOP_EXPLAIN_TEXT);
+    const bool good = hoop_explain(comm, "all_reduce", 4096, 0, text, HOOP_EXPLAIN_TEXT) == HOOP_OK &&
+                      strstr(text, "staged: rank ") && strstr(text, reason);
+
+    if (!good)
+        fprintf(stderr, "should tell \"%s\": %s\n", reason, text);
+    free(text);
+    return good;
+}
+
+static int bad_path_of_thread(int rank, struct hoop_comm *comm, void *argument)
+{
+    return told(comm, argument) ? grid_of_thread(rank, comm, staged) : 1;
+}
+
+static int bad_path_of_process(struct harness_rank *self)
+{
+    struct hoop_comm *comm = harness_join(self);
+
+    return comm && told(comm, self->argument) && goes(comm, "staged") && hoop_comm_destroy(comm) == HOOP_OK ? 0 : 1;
+}
+
+START_TEST(paths_that_are_bad)
+{
+    char reason[64];
+
+    settings(3);
+    snprintf(reason, sizeof reason, "%s", bad_paths[_i].reason);
+    setenv(bad_paths[_i].variable, bad_paths[_i].value, 1);
+    if (bad_paths[_i].of_processes)
+        harness_run(3, bad_path_of_process, reason, CAP);
+    else
+        harness_threads(3, bad_path_of_thread, reason);
+}
+END_TEST
+
 /* ---- what is refused ---- */
 
 static int refused_at_init(struct harness_rank *self)
@@ -338,6 +391,7 @@ int main(int argc, char **argv)
     tcase_add_loop_test(all, every_collective_of_processes, 1, 5);
     tcase_add_loop_test(all, every_collective_of_threads, 1, 5);
     tcase_add_loop_test(all, one_gpu_for_all, 3, 4);
+    tcase_add_loop_test(all, paths_that_are_bad, 0, BAD_PATHS);
     tcase_add_test(all, one_gpu_is_refused);
     tcase_add_test(all, wrong_streams_and_buffers);
     tcase_add_loop_test(all, kinds_of_memory_differ, 0, 2);
