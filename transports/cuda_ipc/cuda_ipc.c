@@ -7,6 +7,8 @@
  */
 #include "transports/landing.h"
 
+#include "base/status.h"
+
 #ifdef HOOP_CUDA
 
 #include <string.h>

@@ -5,6 +5,8 @@
  */
 #include "transports/landing.h"
 
+#include "base/status.h"
+
 #ifdef HOOP_CUDA
 
 static enum hoop_status probe(void)
