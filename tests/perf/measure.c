@@ -19,7 +19,7 @@ enum { RANKS_MOST = 64, CALLS_MOST = 1000, CALLS_LEAST = 5, WARMUPS = 3, MISSING
 struct measure_board {
     struct place {
         _Alignas(128) _Atomic uint64_t barriers;
-        _Atomic long number;
+        _Atomic long number, turn;
     } places[RANKS_MOST];
     double times[RANKS_MOST][CALLS_MOST];
 };
@@ -292,6 +292,33 @@ static double slowest_median(struct measure *m, int calls)
     return slowest[(calls - 1) / 2];
 }
 
+/* Nanoseconds that a word takes from rank 0 to rank 1 and back, undisturbed: where the processors are virtual, it tells whether they
+ * share a core's caches just now. 0: no two ranks with processors of their own. */
+static double round_trip(struct measure *m)
+{
+    enum { TURNS = 2000 };
+    struct place *own = &m->board->places[m->rank], *other = &m->board->places[m->rank ^ 1];
+    double least = 0;
+
+    measure_barrier(m);
+    if (m->crowded || m->ranks < 2 || m->rank > 1)
+        return 0;
+    for (int turn = 0; turn < TURNS; turn++) {
+        const long word = ++m->turns;
+        const double start = now();
+
+        if (m->rank == 0)
+            atomic_store_explicit(&own->turn, word, memory_order_release);
+        while (atomic_load_explicit(&other->turn, memory_order_acquire) < word)
+            ;
+        if (m->rank == 1)
+            atomic_store_explicit(&own->turn, word, memory_order_release);
+        const double took = now() - start;
+        least = least == 0 || took < least ? took : least;
+    }
+    return least * 1e9;
+}
+
 double measure_size(struct measure *m, const struct measure_peer *peer, size_t bytes)
 {
     const size_t all = bytes / sizeof(float),
@@ -300,6 +327,8 @@ double measure_size(struct measure *m, const struct measure_peer *peer, size_t b
     double each, median;
     int calls;
 
+    if (m->trip[0] == 0)
+        m->trip[0] = round_trip(m);
     run(m, peer, count, WARMUPS);
     slowest_median(m, WARMUPS);
     m->board->times[m->rank][0] = (now() - start) / WARMUPS; /* with what surrounds the call */
@@ -310,15 +339,20 @@ double measure_size(struct measure *m, const struct measure_peer *peer, size_t b
     run(m, peer, count, calls);
     median = slowest_median(m, calls);
     check(m, peer->recv, count, calls - 1);
+    m->trip[1] = round_trip(m);
     return median;
 }
 
-void measure_print(const struct measure *m, size_t bytes, double seconds, const char *how)
+void measure_print(struct measure *m, size_t bytes, double seconds, const char *how)
 {
-    if (m->rank != 0)
-        return;
-    printf("%zu %.3f %s\n", bytes, seconds * 1e6, how);
-    fflush(stdout);
+    if (m->rank == 0) {
+        printf("%zu %.3f %s", bytes, seconds * 1e6, how);
+        if (m->trip[1] > 0)
+            printf(" ~%.0f,%.0f", m->trip[0], m->trip[1]);
+        printf("\n");
+        fflush(stdout);
+    }
+    m->trip[0] = m->trip[1];
 }
 
 void measure_title(const struct measure *m, const char *title)

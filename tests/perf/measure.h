@@ -41,6 +41,8 @@ struct measure {
     size_t sizes[64], most; /* bytes of the vectors, and the largest */
     int size_count;
     struct measure_board *board;
+    long turns;
+    double trip[2]; /* ns of a word's way there and back, before and after the latest size; 0: not known */
 };
 
 /* A library, or one way to do it. */
@@ -68,7 +70,7 @@ float *measure_ordinary(const struct measure *m);
 double measure_size(struct measure *m, const struct measure_peer *peer, size_t bytes);
 
 /* Print one row: size, microseconds, and a word on how it was done (or ""). Rank 0 prints, others do nothing. */
-void measure_print(const struct measure *m, size_t bytes, double seconds, const char *how);
+void measure_print(struct measure *m, size_t bytes, double seconds, const char *how);
 
 /* Time and print all sizes; how (or NULL) gives the word for the size just measured. */
 void measure_sizes(struct measure *m, const struct measure_peer *peer, const char *(*how)(void *context));

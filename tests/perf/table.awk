@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The tables of bench-peers, and all figures as JSON.
 #
-# Input: targets, then lines "layout|ranks|name|kind|round|bytes|microseconds|how|call" in the order measured; the columns
-# come in the order of their first line. kind: hoop, limit, debian or newest.
+# Input: targets, then lines "layout|ranks|name|kind|round|bytes|microseconds|how|call|trips" in the order measured; the columns
+# come in the order of their first line. kind: hoop, limit, debian or newest. trips: nanoseconds of a word's way there and back
+# before and after. Virtual processors share caches at one time and not at another, which changes all times by a factor; so
+# what was measured with near and with distant processors goes into tables of its own, and what saw both is left out.
 # Variables: json (file to write), about (text of JSON members).
 BEGIN { FS = "|" }
 
@@ -17,6 +19,29 @@ FILENAME ~ /targets$/ {
 }
 
 {
+    line[++lines] = $0
+    if (split($10, trip, ",") == 2)
+        for (i = 1; i <= 2; i++)
+            nearest = nearest == 0 || trip[i] + 0 < nearest ? trip[i] + 0 : nearest
+}
+
+# What the trips say of the processors; "": nothing.
+function state(trips,    trip, first, second) {
+    if (split(trips, trip, ",") != 2)
+        return ""
+    first = trip[1] < 2 * nearest
+    second = trip[2] < 2 * nearest
+    return first != second ? "mixed" : first ? "near" : "distant"
+}
+
+function take(    how_near) {
+    how_near = state($10)
+    if (how_near == "mixed") {
+        mixed++
+        return
+    }
+    if (how_near != "")
+        $1 = $1 ", processors " how_near
     if (!($1 in ranks)) {
         layouts[++layout_count] = $1
         ranks[$1] = $2
@@ -170,8 +195,15 @@ function table(layout,    i, c, n, s, bytes, line, parts, text) {
 }
 
 END {
+    OFS = "|"
+    for (l = 1; l <= lines; l++) {
+        $0 = line[l]
+        take()
+    }
     for (l = 1; l <= layout_count; l++)
         table(layouts[l])
+    if (mixed > 0)
+        printf "\n%d measurements left out: the processors came near or went apart meanwhile\n", mixed
     printf "\ntargets: %d met, %d missed\n", good, bad
     if (json != "")
         printf "{\n%s,\n  \"rows\": [\n%s\n  ]\n}\n", about, json_rows >json
