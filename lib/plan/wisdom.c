@@ -90,19 +90,13 @@ static const struct hoop_algo *find_algo(struct hoop_word word)
 /* Groups in words, as far as they can be such; whose they are is seen where they are compared. */
 static bool read_groups(struct hoop_word word, char groups[HOOP_GROUPS_TEXT])
 {
-    const bool none = hoop_word_is(word, "none");
-
-    for (size_t i = 0; i < word.length && !none; i++)
-        if (strchr(word.text[0] == '~' && i > 0 ? "0123456789abcdef"
-                   : i == 0                     ? "~123456789"
-                                                : "0123456789,",
-                   word.text[i]) == NULL)
-            return false;
-    if (word.length == 0 || word.length >= HOOP_GROUPS_TEXT)
+    if (word.length == 0 || word.length >= HOOP_GROUPS_TEXT || memchr(word.text, 0, word.length))
         return false;
     memcpy(groups, word.text, word.length);
     groups[word.length] = 0;
-    return true;
+    if (groups[0] == '~')
+        return strspn(groups + 1, "0123456789abcdef") + 1 == word.length;
+    return strcmp(groups, "none") == 0 || (groups[0] != ',' && strspn(groups, "0123456789,") == word.length);
 }
 
 static enum hoop_status wrong(int number, struct hoop_word word, const char *what)

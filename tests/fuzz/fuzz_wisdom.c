@@ -26,7 +26,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         check(hoop_wisdom_parse(&again, text, size) == HOOP_OK && again.lines == wisdom.lines);
         for (size_t i = 0; i < wisdom.lines; i++)
             check(wisdom.line[i].algo == again.line[i].algo && wisdom.line[i].ns == again.line[i].ns &&
-                  wisdom.line[i].size == again.line[i].size && wisdom.line[i].ranks == again.line[i].ranks);
+                  wisdom.line[i].size == again.line[i].size && wisdom.line[i].ranks == again.line[i].ranks &&
+                  strcmp(wisdom.line[i].groups, again.line[i].groups) == 0);
         free(text);
         hoop_wisdom_free(&again);
     }

@@ -108,6 +108,17 @@ START_TEST(other_texts_are_refused)
 }
 END_TEST
 
+START_TEST(no_byte_ends_a_text_early)
+{
+    static const char text[] = HEAD "all_reduce real in_place 1 4 2 4096 1 2\0x flat 1";
+    struct hoop_wisdom wisdom = {NULL, 0, 0};
+
+    ck_assert_int_eq(hoop_wisdom_parse(&wisdom, text, sizeof text - 1), HOOP_ERR_ARG);
+    ck_assert_ptr_nonnull(strstr(hoop_last_error(NULL), "is no groups"));
+    hoop_wisdom_free(&wisdom);
+}
+END_TEST
+
 START_TEST(sizes_are_powers_of_two)
 {
     for (int power = 0; power < HOOP_WISDOM_SIZES; power++) {
@@ -127,6 +138,7 @@ int main(void)
     tcase_add_test(all, what_is_written_is_read);
     tcase_add_test(all, later_lines_count);
     tcase_add_test(all, other_texts_are_refused);
+    tcase_add_test(all, no_byte_ends_a_text_early);
     tcase_add_test(all, sizes_are_powers_of_two);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
