@@ -35,8 +35,6 @@ struct launch {
 _Thread_local struct hoop_device_emulation hoop_device_emulation;
 static _Thread_local struct block *own;
 static _Thread_local size_t shared_used;
-static _Thread_local int barriers;
-static int dropped;
 
 static void *take_shared(size_t bytes)
 {
@@ -49,7 +47,7 @@ static void *take_shared(size_t bytes)
 
 static void meet(void)
 {
-    if (hoop_device_emulation.threads > 1 && ++barriers != dropped)
+    if (hoop_device_emulation.threads > 1)
         pthread_barrier_wait(&own->barrier);
 }
 
@@ -88,7 +86,6 @@ static void run_thread(const struct launch *launch, struct block *block, uint32_
 {
     own = block;
     shared_used = 0;
-    barriers = 0;
     hoop_device_emulation = (struct hoop_device_emulation){.thread = thread,
                                                            .threads = launch->threads,
                                                            .block = number,
@@ -172,9 +169,4 @@ void launch_alone(const char *name, const void *argument)
         .run = kernel->run, .argument = (void *)(uintptr_t)argument, .blocks = 1, .threads = 1};
 
     run_thread(&launch, &block, 0, 0);
-}
-
-void launch_drop_barrier(int n)
-{
-    dropped = n;
 }

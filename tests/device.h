@@ -20,9 +20,6 @@ void launch_end(struct launch *launch);
 /* Both, on this thread alone. */
 void launch_alone(const char *kernel, const void *argument);
 
-/* Leave out the n-th barrier of every block, for tests of tests; 0: none. */
-void launch_drop_barrier(int n);
-
 static inline uint64_t device_address(const void *memory)
 {
     return (uint64_t)(uintptr_t)memory;

@@ -10,8 +10,11 @@ tests_unit_device_vector_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_unit_device_vector_LDADD = libhoop_device.la $(TEST_LIBS)
 endif
 if CUDA
-check_PROGRAMS += tests/unit/device_image
-TESTS += tests/unit/device_image
+check_PROGRAMS += tests/unit/device_image tests/unit/exec_cuda
+TESTS += tests/unit/device_image tests/unit/exec_cuda
+tests_unit_exec_cuda_SOURCES = tests/unit/exec_cuda.c tests/cases.c tests/cuda_help.c tests/cuda_help.h
+tests_unit_exec_cuda_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_unit_exec_cuda_LDADD = $(TEST_LIBS)
 tests_unit_device_image_SOURCES = tests/unit/device_image.c
 tests_unit_device_image_LDADD = libhoop_core.la $(HWLOC_LIBS) $(SODIUM_LIBS) -lm
 endif
