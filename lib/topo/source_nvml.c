@@ -141,7 +141,9 @@ static enum hoop_status read_links(struct hoop_topo *topo, const struct nvml *nv
         const int other = remote_node(topo, nvml, device, link);
         if (other == -2)
             return HOOP_ERR_MEMORY;
-        if (other < 0 || (topo->place[other].node.kind == HOOP_TOPO_GPU && other <= gpu))
+        if (other < 0)
+            continue;
+        if (other <= gpu && topo->place[other].node.kind == HOOP_TOPO_GPU)
             continue;
         const enum hoop_status status = count_link(topo, gpu, other, rate, source);
         if (status != HOOP_OK)
