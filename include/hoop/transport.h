@@ -83,7 +83,7 @@ enum {
  * which half of the words are flags. */
 static inline uint64_t hoop_device_slot(uint32_t frame)
 {
-    const uint64_t small = frame < HOOP_DEVICE_SMALL ? frame : HOOP_DEVICE_SMALL;
+    const uint64_t small = frame < (uint32_t)HOOP_DEVICE_SMALL ? frame : (uint32_t)HOOP_DEVICE_SMALL;
 
     return (HOOP_DEVICE_HEADER + (uint64_t)frame + 16 + 2 * (small + 16) + 63) / 64 * 64;
 }
