@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The fake CUDA driver, and the tests of its rules. -rpath makes it a shared library; its name is the real driver's.
+# The fake CUDA driver; a build without shared libraries has none, and the tests on it are skipped. -rpath makes it a shared library; its name is the real driver's.
 EXTRA_DIST += tests/fakecuda/machines/box
+if SHARED
 check_LTLIBRARIES += tests/fakecuda/libcuda.la
+endif
 tests_fakecuda_libcuda_la_SOURCES = tests/fakecuda/abi.h tests/fakecuda/context.c tests/fakecuda/copy.c tests/fakecuda/device.c \
 	tests/fakecuda/driver.c tests/fakecuda/engine.c tests/fakecuda/entries.def tests/fakecuda/event.c tests/fakecuda/event.h \
 	tests/fakecuda/fake.h tests/fakecuda/graph.c tests/fakecuda/ipc.c tests/fakecuda/machine.c tests/fakecuda/memory.c \

@@ -15,13 +15,15 @@ tests_unit_mem_cuda_none_LDADD = $(TEST_LIBS)
 endif
 
 # The tools that only look, on a driver that has facts and nothing else, and on an NVML.
+if SHARED
 check_LTLIBRARIES += tests/unit/topo_driver.la tests/unit/topo_nvml.la
+TESTS += tests/unit/devices_tool.sh
+endif
 tests_unit_topo_driver_la_SOURCES = tests/unit/topo_driver.c tests/unit/topo_driver_rest.c
 tests_unit_topo_driver_la_CPPFLAGS = $(INTERNAL_CPPFLAGS)
 tests_unit_topo_driver_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath /nowhere
 tests_unit_topo_nvml_la_SOURCES = tests/unit/topo_nvml.c
 tests_unit_topo_nvml_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath /nowhere
-TESTS += tests/unit/devices_tool.sh
 EXTRA_DIST += tests/unit/devices_tool.sh
 
 # Our declarations against the toolkit's: it is enough that they compile.
