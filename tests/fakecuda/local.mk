@@ -14,3 +14,15 @@ tests_fakecuda_libcuda_la_CPPFLAGS = $(INTERNAL_CPPFLAGS)
 tests_fakecuda_libcuda_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off
 tests_fakecuda_libcuda_la_LDFLAGS = $(AM_LDFLAGS) -rpath /nowhere -shared -version-info 1:0:0 -Wl,-Bsymbolic
 tests_fakecuda_libcuda_la_LIBADD = libhoop_device.la
+
+if SHARED
+if HAVE_CHECK
+check_PROGRAMS += tests/fakecuda/rules
+TESTS += tests/fakecuda/rules
+tests_fakecuda_rules_SOURCES = tests/fakecuda/calls.h tests/fakecuda/rules.c tests/fakecuda/rules.h tests/fakecuda/rules_share.c \
+	tests/fakecuda/rules_work.c
+tests_fakecuda_rules_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_fakecuda_rules_LDADD = $(CHECK_LIBS)
+tests_fakecuda_rules_DEPENDENCIES = tests/fakecuda/libcuda.la
+endif
+endif
