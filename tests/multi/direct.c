@@ -195,7 +195,7 @@ int main(void)
 
     tcase_set_timeout(bits, CAP);
     tcase_set_timeout(letting_go, CAP);
-    tcase_add_loop_test(bits, same_bits_as_plans, 2, 6);
+    tcase_add_loop_test(bits, same_bits_as_plans, 2, 5);
     tcase_add_loop_test(letting_go, late_writer, 0, 3);
     if (!UNDER_TSAN) { /* it sees no race between processes, and is slow */
         suite_add_tcase(suite, bits);
