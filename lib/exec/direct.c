@@ -183,21 +183,20 @@ static enum hoop_status reduce(struct hoop_flat *flat, const struct hoop_flat_ca
     return status;
 }
 
-/* The first element of a rank's slice. Slices end with cache lines, which two ranks would else fight for. */
-static size_t slice_start(const struct hoop_flat *flat, const struct hoop_flat_call *call, int rank)
+size_t hoop_direct_slice(const struct hoop_flat *flat, const struct hoop_flat_call *call, size_t count, int rank)
 {
     const size_t ranks = (size_t)flat->board->shape.ranks, line = HOOP_LINE / hoop_type_size(call->type);
-    const size_t lines = (call->count + line - 1) / line;
+    const size_t lines = (count + line - 1) / line;
 
-    return least(call->count, (lines / ranks * (size_t)rank + least(lines % ranks, (size_t)rank)) * line);
+    return least(count, (lines / ranks * (size_t)rank + least(lines % ranks, (size_t)rank)) * line);
 }
 
 /* ---- the collectives ---- */
 
 static enum hoop_status reduce_own_slice(struct hoop_flat *flat, const struct hoop_flat_call *call)
 {
-    const size_t first = slice_start(flat, call, flat->board->rank),
-                 end = slice_start(flat, call, flat->board->rank + 1);
+    const size_t first = hoop_direct_slice(flat, call, call->count, flat->board->rank),
+                 end = hoop_direct_slice(flat, call, call->count, flat->board->rank + 1);
 
     if (call->coll == HOOP_ALL_REDUCE)
         return reduce(flat, call, first, end, NULL);

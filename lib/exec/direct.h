@@ -30,6 +30,9 @@ bool hoop_direct_locate(struct hoop_flat *flat, const struct hoop_flat_call *cal
 /* Is [offset, offset + bytes) of the board inside that rank's heap? */
 bool hoop_direct_inside(const struct hoop_board *board, int rank, uint64_t offset, size_t bytes);
 
+/* The first of `count` elements that belongs to the rank's slice. Slices end with cache lines, which two ranks would else fight for. */
+size_t hoop_direct_slice(const struct hoop_flat *flat, const struct hoop_flat_call *call, size_t count, int rank);
+
 /* Combine `count` elements of all inputs, at flat->cursor, into one place, which may be one of the inputs. */
 void hoop_direct_combine(const struct hoop_flat *flat, const struct hoop_flat_call *call, void *to, size_t count);
 

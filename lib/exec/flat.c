@@ -8,6 +8,8 @@
 #include "health/verdict.h"
 #include "mem/last_cache.h"
 
+_Static_assert((int)HOOP_DIRECT_STREAM <= (int)HOOP_FLAT_BLOCK, "what passes the caches is put together in the block");
+
 /* Vectors of all ranks, in and out, that fill more than the last cache. */
 static size_t stream_least(int ranks)
 {

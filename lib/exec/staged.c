@@ -14,6 +14,8 @@ enum {
     PAST_FOR = 64 /* pieces, before it is looked again */
 };
 
+_Static_assert((int)STRIDE <= (int)HOOP_FLAT_BLOCK, "what passes the caches is put together in the block");
+
 /* A part of the vector that is on the stages at one time. */
 struct piece {
     size_t first, count; /* elements of the vector */
@@ -53,16 +55,6 @@ static unsigned char *stage_of(const struct hoop_flat *flat, const struct piece 
     return hoop_board_stage(flat->board, rank, stage) + piece->at;
 }
 
-/* The first element of a rank's slice in the piece; slices end with cache lines. */
-static size_t slice_start(const struct hoop_flat *flat, const struct hoop_flat_call *call, const struct piece *piece,
-                          int rank)
-{
-    const size_t ranks = (size_t)flat->board->shape.ranks, line = HOOP_LINE / element_of(call);
-    const size_t lines = (piece->count + line - 1) / line;
-
-    return least(piece->count, (lines / ranks * (size_t)rank + least(lines % ranks, (size_t)rank)) * line);
-}
-
 static bool past_caches(const struct hoop_flat *flat, const struct hoop_flat_call *call)
 {
     return call->vector >= flat->stream_least;
@@ -99,8 +91,8 @@ static void judge(struct hoop_flat *flat, size_t bytes, uint64_t ns)
 static void stage(struct hoop_flat *flat, const struct hoop_flat_call *call, const struct piece *piece)
 {
     const int own = flat->board->rank;
-    const size_t element = element_of(call), first = slice_start(flat, call, piece, own) * element,
-                 end = slice_start(flat, call, piece, own + 1) * element, bytes = piece->count * element;
+    const size_t element = element_of(call), first = hoop_direct_slice(flat, call, piece->count, own) * element,
+                 end = hoop_direct_slice(flat, call, piece->count, own + 1) * element, bytes = piece->count * element;
     unsigned char *to = stage_of(flat, piece, own, HOOP_STAGE_IN);
     const unsigned char *from = input(call, piece);
 
@@ -201,10 +193,11 @@ static void sum_block(struct hoop_flat *flat, const struct hoop_flat_call *call,
 static void sum_own_slice(struct hoop_flat *flat, const struct hoop_flat_call *call, const struct piece *piece)
 {
     const int own = flat->board->rank;
-    const size_t element = element_of(call), most = STRIDE / element, end = slice_start(flat, call, piece, own + 1);
+    const size_t element = element_of(call), most = STRIDE / element,
+                 end = hoop_direct_slice(flat, call, piece->count, own + 1);
     unsigned char *out = output(call, piece), *staged = stage_of(flat, piece, own, HOOP_STAGE_OUT);
 
-    for (size_t i = slice_start(flat, call, piece, own); i < end; i += most) {
+    for (size_t i = hoop_direct_slice(flat, call, piece->count, own); i < end; i += most) {
         const size_t next = end - i > most ? least((end - i - most) * element, STRIDE) : 0;
 
         for (int rank = 0; rank < flat->board->shape.ranks; rank++) {
@@ -259,8 +252,8 @@ static enum hoop_status fetch(const struct hoop_flat *flat, const struct hoop_fl
 
     for (int i = 1; i < ranks; i++) {
         const int rank = (flat->board->rank + i) % ranks;
-        const size_t first = slice_start(flat, call, piece, rank) * element,
-                     end = slice_start(flat, call, piece, rank + 1) * element;
+        const size_t first = hoop_direct_slice(flat, call, piece->count, rank) * element,
+                     end = hoop_direct_slice(flat, call, piece->count, rank + 1) * element;
         const unsigned char *from = stage_of(flat, piece, rank, HOOP_STAGE_OUT) + first;
         unsigned char *to = output(call, piece) + first;
 
