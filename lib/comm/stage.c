@@ -76,22 +76,15 @@ static void give_back(struct hoop_stage *stage, struct block *block)
     hoop_free(block);
 }
 
-/* The smallest idle block that is large enough; else the largest idle one is given back, and *block is NULL. Under the lock. */
-static void find_block(struct hoop_stage *stage, size_t bytes, struct block **block)
+/* The smallest idle block that is large enough; NULL: there is none. Under the lock. */
+static struct block *find_block(const struct hoop_stage *stage, size_t bytes)
 {
-    struct block *best = NULL, *largest = NULL;
+    struct block *best = NULL;
 
-    for (struct block *one = stage->blocks; one; one = one->next) {
-        if (one->busy)
-            continue;
-        if (one->bytes >= bytes && (best == NULL || one->bytes < best->bytes))
+    for (struct block *one = stage->blocks; one; one = one->next)
+        if (!one->busy && one->bytes >= bytes && (best == NULL || one->bytes < best->bytes))
             best = one;
-        if (largest == NULL || one->bytes > largest->bytes)
-            largest = one;
-    }
-    if (best == NULL && largest)
-        give_back(stage, largest);
-    *block = best;
+    return best;
 }
 
 static enum hoop_status pin(struct hoop_stage *stage, struct block *block)
@@ -109,20 +102,21 @@ static enum hoop_status pin(struct hoop_stage *stage, struct block *block)
     return hoop_cuda_host_alloc(stage->cuda, block->bytes, &block->memory, &address);
 }
 
-/* Under the lock. */
+/* No block is given back before the end: to unpin memory may wait for the device, and so for another rank's gate, which waits for this
+ * rank. Sizes are powers of two, so all blocks together are less than twice the largest, for each call that is under way.
+ * Under the lock. */
 static enum hoop_status take_block(struct hoop_stage *stage, size_t bytes, struct block **block)
 {
     size_t size = LEAST_BLOCK;
 
     while (size < bytes && size <= SIZE_MAX / 2)
         size *= 2;
-    find_block(stage, bytes, block);
+    *block = find_block(stage, bytes);
     if (*block == NULL) {
         struct block *new = hoop_calloc(1, sizeof *new);
         if (new == NULL)
             return HOOP_ERR_MEMORY;
-        new->bytes = size > bytes &&size - bytes > size / 4 ? (bytes + 4095) / 4096 * 4096 : size;
-        new->bytes = new->bytes < LEAST_BLOCK ? LEAST_BLOCK : new->bytes;
+        new->bytes = size < bytes ? bytes : size;
         const enum hoop_status status = pin(stage, new);
         if (status != HOOP_OK) {
             hoop_free(new);
