@@ -30,6 +30,13 @@ static uint64_t place_of(const struct hoop_landing_address *own, int rank, int l
     return ((uint64_t)rank * (uint64_t)own->lanes + (uint64_t)lane) * place_bytes(own);
 }
 
+enum hoop_status hoop_landing_probe(void)
+{
+    const struct hoop_cuda_driver *driver;
+
+    return hoop_cuda_driver(&driver);
+}
+
 /* ---- domains ---- */
 
 static enum hoop_status allocate(struct hoop_landing_domain *domain)
@@ -198,6 +205,15 @@ void hoop_landing_describe(const struct hoop_link *link, char *text, size_t size
 
     snprintf(text, size, "%s %d -> %d, lane %d, %d slots of %u bytes in device memory, for kernels",
              link->transport->name, link->domain->rank, link->peer, link->lane, self->own.slots, self->own.frame);
+}
+
+#else
+
+#include "base/status.h"
+
+enum hoop_status hoop_landing_probe(void)
+{
+    return hoop_fail(HOOP_ERR_UNSUPPORTED, "this build of hoop has no CUDA");
 }
 
 #endif

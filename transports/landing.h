@@ -10,6 +10,9 @@
 
 #include "transports/transports.h"
 
+/* hoop_transport's probe. */
+enum hoop_status hoop_landing_probe(void);
+
 #ifdef HOOP_CUDA
 
 #include "mem/cuda.h"

@@ -117,6 +117,16 @@ static enum hoop_status whole_granules(const struct hoop_cuda *cuda, size_t *byt
     return HOOP_OK;
 }
 
+/* Map what was created or imported; it is given up if that fails. */
+static enum hoop_status map_or_release(const struct hoop_cuda *cuda, struct hoop_cuda_block *block)
+{
+    const enum hoop_status status = map(cuda, block);
+
+    if (status != HOOP_OK)
+        cuda->driver->cuMemRelease(block->memory);
+    return status;
+}
+
 enum hoop_status hoop_cuda_block_alloc(const struct hoop_cuda *cuda, size_t bytes, struct hoop_cuda_block *block)
 {
     const hoop_cu_memory_properties properties = properties_of(cuda);
@@ -134,11 +144,8 @@ enum hoop_status hoop_cuda_block_alloc(const struct hoop_cuda *cuda, size_t byte
         if (result != HOOP_CU_SUCCESS)
             status = no_memory(cuda, result, "cuMemCreate", new.bytes);
     }
-    if (status == HOOP_OK) {
-        status = map(cuda, &new);
-        if (status != HOOP_OK)
-            cuda->driver->cuMemRelease(new.memory);
-    }
+    if (status == HOOP_OK)
+        status = map_or_release(cuda, &new);
     end(cuda, mode);
     if (status == HOOP_OK)
         *block = new;
@@ -178,11 +185,8 @@ enum hoop_status hoop_cuda_block_import(const struct hoop_cuda *cuda, int descri
         status = hoop_cuda_check(cuda->driver->cuMemImportFromShareableHandle(&new.memory, (void *)(intptr_t)descriptor,
                                                                               HOOP_CU_HANDLE_POSIX_FD),
                                  "cuMemImportFromShareableHandle", cuda->device.ordinal);
-    if (status == HOOP_OK) {
-        status = map(cuda, &new);
-        if (status != HOOP_OK)
-            cuda->driver->cuMemRelease(new.memory);
-    }
+    if (status == HOOP_OK)
+        status = map_or_release(cuda, &new);
     end(cuda, mode);
     if (status == HOOP_OK)
         *block = new;

@@ -13,13 +13,6 @@
 
 #include <string.h>
 
-static enum hoop_status probe(void)
-{
-    const struct hoop_cuda_driver *driver;
-
-    return hoop_cuda_driver(&driver);
-}
-
 static enum hoop_status open_domain(const struct hoop_domain_setup *setup, struct hoop_domain **domain)
 {
     return hoop_landing_open(&hoop_transport_cuda_ipc, setup, domain);
@@ -74,7 +67,7 @@ static void disconnect(struct hoop_link *link)
 
 const struct hoop_transport hoop_transport_cuda_ipc = {.size = sizeof(struct hoop_transport),
                                                        .name = "cuda_ipc",
-                                                       .probe = probe,
+                                                       .probe = hoop_landing_probe,
                                                        .open = open_domain,
                                                        .close = hoop_landing_close,
                                                        .address = hoop_landing_address,
@@ -86,12 +79,7 @@ const struct hoop_transport hoop_transport_cuda_ipc = {.size = sizeof(struct hoo
 
 #else
 
-static enum hoop_status probe(void)
-{
-    return hoop_fail(HOOP_ERR_UNSUPPORTED, "this build of hoop has no CUDA");
-}
-
 const struct hoop_transport hoop_transport_cuda_ipc = {
-    .size = sizeof(struct hoop_transport), .name = "cuda_ipc", .probe = probe};
+    .size = sizeof(struct hoop_transport), .name = "cuda_ipc", .probe = hoop_landing_probe};
 
 #endif

@@ -9,13 +9,6 @@
 
 #ifdef HOOP_CUDA
 
-static enum hoop_status probe(void)
-{
-    const struct hoop_cuda_driver *driver;
-
-    return hoop_cuda_driver(&driver);
-}
-
 static enum hoop_status open_domain(const struct hoop_domain_setup *setup, struct hoop_domain **domain)
 {
     return hoop_landing_open(&hoop_transport_pci_p2p, setup, domain);
@@ -74,7 +67,7 @@ static void disconnect(struct hoop_link *link)
 
 const struct hoop_transport hoop_transport_pci_p2p = {.size = sizeof(struct hoop_transport),
                                                       .name = "pci_p2p",
-                                                      .probe = probe,
+                                                      .probe = hoop_landing_probe,
                                                       .open = open_domain,
                                                       .close = hoop_landing_close,
                                                       .address = hoop_landing_address,
@@ -86,12 +79,7 @@ const struct hoop_transport hoop_transport_pci_p2p = {.size = sizeof(struct hoop
 
 #else
 
-static enum hoop_status probe(void)
-{
-    return hoop_fail(HOOP_ERR_UNSUPPORTED, "this build of hoop has no CUDA");
-}
-
 const struct hoop_transport hoop_transport_pci_p2p = {
-    .size = sizeof(struct hoop_transport), .name = "pci_p2p", .probe = probe};
+    .size = sizeof(struct hoop_transport), .name = "pci_p2p", .probe = hoop_landing_probe};
 
 #endif
