@@ -397,9 +397,5 @@ int main(int argc, char **argv)
     tcase_add_loop_test(all, kinds_of_memory_differ, 0, 2);
     tcase_add_loop_test(all, death_of_a_rank, 0, 2);
     suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
+    return harness_suite(suite);
 }

@@ -262,9 +262,5 @@ int main(int argc, char **argv)
     tcase_add_test(all, threads);
     tcase_add_test(all, nothing_can_be_registered);
     suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
+    return harness_suite(suite);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Large calls in each other's memory that are broken off in the middle, by an abort from another thread or by the death of a rank:
+/* Large calls in each other's memory, or over stages, that are broken off in the middle, by an abort from another thread or by the death of a rank:
  * each rank's call either fails, or has succeeded with the right data in every byte. Many repetitions at random moments. */
 #include <check.h>
 #include <pthread.h>
@@ -51,12 +51,19 @@ static struct hoop_case draw(unsigned number, int ranks)
     return c;
 }
 
+/* Every other all-reduce is of ordinary memory. */
+static bool ordinary(unsigned number, const struct hoop_case *c)
+{
+    return c->coll == HOOP_ALL_REDUCE && number / 2 % 2;
+}
+
 /* What a rank works with: inputs that change from call to call, and what must come out. */
 struct bench {
     struct hoop_case c;
     int rank;
+    bool ordinary;               /* memory of malloc */
     size_t room;                 /* bytes of each of the buffers below */
-    unsigned char *memory, *out; /* of hoop_mem_alloc */
+    unsigned char *memory, *out; /* of hoop_mem_alloc, or ordinary */
     unsigned char *in[TURNS], *want[TURNS];
     char text[256]; /* what is wrong */
 };
@@ -66,7 +73,11 @@ static bool open_bench(struct bench *bench, struct hoop_comm *comm)
     const size_t in = case_in_bytes(&bench->c), out = case_out_bytes(&bench->c);
 
     bench->room = ((in > out ? in : out) / HOOP_LINE + 1) * HOOP_LINE;
-    if (hoop_mem_alloc(comm, (void **)&bench->memory, (TURNS + 1) * bench->room) != HOOP_OK)
+    if (bench->ordinary)
+        bench->memory = malloc((TURNS + 1) * bench->room);
+    else if (hoop_mem_alloc(comm, (void **)&bench->memory, (TURNS + 1) * bench->room) != HOOP_OK)
+        return false;
+    if (bench->memory == NULL)
         return false;
     bench->out = bench->memory + TURNS * bench->room;
     for (unsigned turn = 0; turn < TURNS; turn++) {
@@ -82,6 +93,8 @@ static void close_bench(struct bench *bench)
 {
     for (unsigned turn = 0; turn < TURNS; turn++)
         free(bench->want[turn]);
+    if (bench->ordinary)
+        free(bench->memory);
 }
 
 /* One call; what it must give is known, or (first) is told by the plain reference. */
@@ -116,12 +129,12 @@ static enum hoop_status call(struct bench *bench, unsigned turn, bool first, str
     return status;
 }
 
-static bool direct(const struct hoop_comm *comm)
+static bool ran(const struct hoop_comm *comm, const char *protocol)
 {
     char name[HARNESS_PLAN];
 
     harness_last_plan(comm, name);
-    return strstr(name, "/shm/direct") != NULL;
+    return strstr(name, protocol) != NULL;
 }
 
 /* Call until it fails. warm: called when all works. */
@@ -131,8 +144,8 @@ static enum hoop_status keep_calling(struct bench *bench, struct hoop_comm *comm
 
     for (unsigned i = 0; status == HOOP_OK && bench->text[0] == 0; i++) {
         status = call(bench, i % TURNS, i < TURNS, comm);
-        if (i == 0 && status == HOOP_OK && !direct(comm))
-            snprintf(bench->text, sizeof bench->text, "the call does not run in the peers' memory");
+        if (i == 0 && status == HOOP_OK && !ran(comm, bench->ordinary ? "/shm/staged" : "/shm/direct"))
+            snprintf(bench->text, sizeof bench->text, "the call runs neither in the peers' memory nor over stages");
         if (i == TURNS - 1)
             warm(context);
     }
@@ -173,6 +186,7 @@ static int until_abort(int rank, struct hoop_comm *comm, void *argument)
     struct bench bench = {.c = draw(number, ranks), .rank = rank};
     struct aborter aborter = {.comm = comm, .acts = (int)(next(&state) % (unsigned)ranks) == rank};
 
+    bench.ordinary = ordinary(number, &bench.c);
     aborter.delay = next(&state) % DELAY;
     const enum hoop_status status =
         open_bench(&bench, comm) ? keep_calling(&bench, comm, start_aborter, &aborter) : HOOP_ERR_MEMORY;
@@ -210,6 +224,7 @@ static int until_death(struct harness_rank *self)
     struct bench bench = {.c = draw(*(unsigned *)self->argument, self->ranks), .rank = self->rank};
     struct hoop_comm *comm = harness_join(self);
 
+    bench.ordinary = ordinary(*(unsigned *)self->argument, &bench.c);
     if (comm == NULL || !open_bench(&bench, comm))
         return 1;
     harness_tell(self, keep_calling(&bench, comm, mark_warm, self), comm);
