@@ -14,8 +14,7 @@
 /* Bytes of a vector from which reading the clock is not felt. */
 enum { TIMED_LEAST = 65536 };
 
-/* Elements of the collective's whole vector. */
-static size_t vector_of(const struct hoop_comm_call *call)
+size_t hoop_call_vector(const struct hoop_comm_call *call)
 {
     return hoop_coll_shape(call->coll)->blocks && call->blocks == NULL ? call->count * (size_t)call->comm->ranks
                                                                        : call->count;
@@ -28,7 +27,7 @@ static size_t judged(const struct hoop_comm_call *call)
     size_t elements;
 
     if (call->blocks == NULL)
-        return vector_of(call) * hoop_call_element(call);
+        return hoop_call_vector(call) * hoop_call_element(call);
     if (__builtin_mul_overflow(call->blocks->largest, (size_t)call->comm->ranks, &elements) ||
         elements > SIZE_MAX / hoop_call_element(call))
         return SIZE_MAX;
@@ -96,8 +95,7 @@ uint64_t hoop_comm_publish(const struct hoop_comm_call *call)
 
 /* ---- numerics around a plan ---- */
 
-/* Does this rank receive a combined vector, and how many elements of it? */
-static size_t combined(const struct hoop_comm_call *call)
+size_t hoop_call_combined(const struct hoop_comm_call *call)
 {
     switch (call->coll) {
     case HOOP_ALL_REDUCE:
@@ -120,12 +118,11 @@ static enum hoop_status run_and_divide(const struct hoop_comm_call *call, const 
     enum hoop_status status = hoop_comm_run_plan(call, algo, tag);
 
     if (status == HOOP_OK && call->op == HOOP_AVG)
-        hoop_kernel_divide(call->out, combined(call), call->type, call->comm->ranks);
+        hoop_kernel_divide(call->out, hoop_call_combined(call), call->type, call->comm->ranks);
     return status;
 }
 
-/* Small types travel and are combined as f32, so that they are rounded once, at the end. Two summands need no such care. */
-static bool needs_wide(const struct hoop_comm_call *call)
+bool hoop_call_widens(const struct hoop_comm_call *call)
 {
     return reduces(call) && call->user == NULL && hoop_type_wide(call->type) != call->type && call->op != HOOP_MIN &&
            call->op != HOOP_MAX && (call->comm->ranks > 2 || call->op == HOOP_AVG);
@@ -134,7 +131,7 @@ static bool needs_wide(const struct hoop_comm_call *call)
 static enum hoop_status run_wide(const struct hoop_comm_call *call, const struct hoop_algo *algo, uint64_t tag)
 {
     struct hoop_comm *comm = call->comm;
-    const size_t sent = vector_of(call), got = combined(call);
+    const size_t sent = hoop_call_vector(call), got = hoop_call_combined(call);
     struct hoop_comm_call wide = *call;
 
     enum hoop_status status = hoop_scratch_grow(comm, &comm->wide_in, sent * sizeof(float));
@@ -220,7 +217,8 @@ static enum hoop_status run_planned(const struct hoop_comm_call *call, const str
     }
     hoop_wait_ring(&comm->wait); /* ranks that run ahead may wait for us to have started */
     const uint64_t begin = hoop_now();
-    const enum hoop_status status = needs_wide(call) ? run_wide(call, algo, tag) : run_and_divide(call, algo, tag);
+    const enum hoop_status status =
+        hoop_call_widens(call) ? run_wide(call, algo, tag) : run_and_divide(call, algo, tag);
     const uint64_t ns = hoop_now() - begin;
     if (status == HOOP_OK && call->blocks == NULL)
         hoop_comm_time(comm, call->coll, vector, algo, ns);
@@ -286,7 +284,7 @@ static enum hoop_status run_premultiplied(const struct hoop_comm_call *call, con
 {
     struct hoop_comm *comm = call->comm;
     const enum hoop_type wide = hoop_type_wide(call->type);
-    const size_t sent = vector_of(call), got = combined(call), element = hoop_type_size(wide);
+    const size_t sent = hoop_call_vector(call), got = hoop_call_combined(call), element = hoop_type_size(wide);
     struct hoop_comm_call sum = *call;
 
     enum hoop_status status = hoop_scratch_grow(comm, &comm->wide_in, sent * element);
@@ -380,7 +378,7 @@ static enum hoop_status run(const struct hoop_comm_call *call)
     if (status != HOOP_OK)
         return hoop_comm_conclude(comm, status);
     comm->stats.calls += !call->closing;
-    comm->stats.bytes += vector_of(call) * hoop_call_element(call);
+    comm->stats.bytes += hoop_call_vector(call) * hoop_call_element(call);
     return HOOP_OK;
 }
 

@@ -62,6 +62,15 @@ static inline size_t hoop_call_element(const struct hoop_comm_call *call)
     return call->element ? call->element : call->type == HOOP_TYPES ? 1 : hoop_type_size(call->type);
 }
 
+/* Elements of the collective's whole vector. */
+size_t hoop_call_vector(const struct hoop_comm_call *call);
+
+/* Does this rank receive a combined vector, and how many elements of it? */
+size_t hoop_call_combined(const struct hoop_comm_call *call);
+
+/* Small types travel and are combined as f32, so that they are rounded once, at the end. Two summands need no such care. */
+bool hoop_call_widens(const struct hoop_comm_call *call);
+
 /* Memory that grows to what the largest call needed, in the heap, so that peers can read it. */
 struct hoop_scratch {
     void *memory;
@@ -150,8 +159,14 @@ const struct hoop_operator *hoop_operator_find(const struct hoop_comm *comm, enu
 /* The function, of one that is the user's; NULL: it is a premultiplied sum. */
 const struct hoop_user_op *hoop_operator_user(const struct hoop_operator *created);
 
+/* Is it the value of a premultiplied sum? */
+bool hoop_operator_is_premul(enum hoop_op op);
+
 /* to = from times the scalar of a premultiplied sum; to has elements of hoop_type_wide. */
 void hoop_operator_multiply(const struct hoop_operator *created, void *to, const void *from, size_t count);
+
+/* Its scalar in the wide type, as the lower bits of a word. */
+uint64_t hoop_operator_factor(const struct hoop_operator *created);
 
 void hoop_operators_free(struct hoop_comm *comm);
 
@@ -235,8 +250,9 @@ void hoop_comm_time(struct hoop_comm *comm, enum hoop_coll coll, size_t vector, 
 /* Run the call by the algorithm's plan; HOOP_AVG adds. Blocking: until done.   Errors: the call's; those of links are told to all. */
 enum hoop_status hoop_comm_run_plan(const struct hoop_comm_call *call, const struct hoop_algo *algo, uint64_t tag);
 
-/* The plan by which kernels run a call that has the turn, and its binding; shown in the figures. Errors: as hoop_plan_build and hoop_bind. */
-enum hoop_status hoop_comm_plan(const struct hoop_comm_call *call, const struct hoop_plan **plan,
+/* The plan by which kernels run a call that has the turn, and its binding; shown in the figures.
+ * vector: bytes of the whole vector as the caller has it, by which the choice is made.   Errors: as hoop_plan_build and hoop_bind. */
+enum hoop_status hoop_comm_plan(const struct hoop_comm_call *call, size_t vector, const struct hoop_plan **plan,
                                 struct hoop_binding *binding);
 
 /* Tell the peers of a call that has the turn. Returns its fingerprint by itself. */

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Calls as kernels.
- *
- * A call is published and chosen as on the host, and its plan is launched instead of run. The launch takes the turn, not the kernel: turns
- * order the launches, streams the kernels. Kernels carry a fingerprint of their own from call to call, so that ranks which differ are found
- * out where the data meet; the published record is for those who wait on the host.
+/* What stands behind calls that run as kernels (kernel_call.c): the code, the links, and someone who watches.
  *
  * A kernel that waits knows nothing of processes. So a thread looks for it, as long as the communicator lives: a verdict that stands, or
  * a peer that is dead, reaches the kernels through their abort flag, and what a kernel reports becomes the verdict.
@@ -17,20 +13,9 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "comm/device.h"
-#include "exec/cuda.h"
 #include "health/verdict.h"
 
-enum { LOOK_US = 2000, DRAIN_SECONDS = 30, TMP_SCRATCH = 0 };
-
-struct hoop_kernels {
-    struct hoop_comm *comm;
-    struct hoop_cuda *cuda;
-    struct hoop_cuda_exec *exec;
-    hoop_cu_event before, ended; /* on the default stream; behind the last launch */
-    pthread_t watch;
-    bool watched;
-    _Atomic bool closing;
-};
+enum { LOOK_US = 2000, DRAIN_SECONDS = 30 };
 
 /* ---- watching ---- */
 
@@ -152,100 +137,4 @@ void hoop_kernels_free(struct hoop_kernels *kernels)
     if (kernels->ended)
         hoop_cuda_event_destroy(kernels->cuda, kernels->ended);
     hoop_free(kernels);
-}
-
-/* ---- calls ---- */
-
-/* Small types that are combined in f32 and rounded once, created operators, blocks of different sizes and messages go through the host. */
-bool hoop_kernels_take(const struct hoop_comm_call *call)
-{
-    const struct hoop_comm *comm = call->comm;
-
-    if (comm->device == NULL || !comm->device->kernels || comm->ranks == 1 || (int)call->coll >= HOOP_COLLS ||
-        call->blocks || call->op > HOOP_OPS)
-        return false;
-    return call->op == HOOP_OPS || hoop_type_wide(call->type) == call->type;
-}
-
-/* Behind the plan: an average is the sum divided. */
-static enum hoop_status divide(struct hoop_kernels *kernels, const struct hoop_comm_call *call, hoop_cu_stream stream)
-{
-    const bool gets = call->coll != HOOP_REDUCE || call->root == call->comm->rank;
-    const struct hoop_device_vector vector = {.to = (uint64_t)(uintptr_t)call->out,
-                                              .count = call->count,
-                                              .type = (uint32_t)call->type,
-                                              .ranks = call->comm->ranks};
-
-    if (call->op != HOOP_AVG || !gets || call->count == 0)
-        return HOOP_OK;
-    return hoop_cuda_exec_vector(kernels->exec, HOOP_CUDA_DIVIDE, &vector, 0, stream);
-}
-
-static enum hoop_status launch(struct hoop_kernels *kernels, const struct hoop_comm_call *call, hoop_cu_stream stream)
-{
-    struct hoop_comm *comm = call->comm;
-    struct hoop_binding binding;
-    const struct hoop_plan *plan = NULL;
-    struct hoop_cuda_call run;
-    hoop_cu_address tmp = 0;
-
-    enum hoop_status status = hoop_comm_plan(call, &plan, &binding);
-    if (status == HOOP_OK && binding.tmp_bytes > 0)
-        status = hoop_cuda_exec_scratch(kernels->exec, TMP_SCRATCH, binding.tmp_bytes, &tmp);
-    if (status != HOOP_OK)
-        return status;
-    run = (struct hoop_cuda_call){.plan = plan,
-                                  .binding = &binding,
-                                  .type = call->type == HOOP_TYPES ? HOOP_U8 : call->type,
-                                  .op = hoop_op_is_builtin(call->op) ? call->op : HOOP_SUM,
-                                  .in = hoop_cuda_address(call->in),
-                                  .out = hoop_cuda_address(call->out),
-                                  .tmp = tmp,
-                                  .tag = hoop_comm_publish(call),
-                                  .number = comm->sequence};
-    status = hoop_cuda_exec_launch(kernels->exec, &run, stream);
-    return status == HOOP_OK ? divide(kernels, call, stream) : status;
-}
-
-enum hoop_status hoop_kernels_launch(const struct hoop_comm_call *call, hoop_cu_stream stream)
-{
-    struct hoop_comm *comm = call->comm;
-    struct hoop_kernels *kernels = comm->device->kernels;
-    bool capturing = false;
-
-    enum hoop_status status = hoop_comm_usable(comm, "collective");
-    if (status != HOOP_OK)
-        return status;
-    status = launch(kernels, call, stream);
-    if (status == HOOP_OK)
-        status = hoop_cuda_stream_capturing(kernels->cuda, stream, &capturing);
-    if (status == HOOP_OK && !capturing)
-        status = hoop_cuda_event_record(kernels->cuda, kernels->ended, stream);
-    if (status != HOOP_OK)
-        return hoop_comm_conclude(comm, status);
-    comm->stats.calls++;
-    comm->stats.bytes += call->count * hoop_call_element(call);
-    return HOOP_OK;
-}
-
-enum hoop_status hoop_kernels_run(const struct hoop_comm_call *call)
-{
-    struct hoop_comm *comm = call->comm;
-    const struct hoop_kernels *kernels = comm->device->kernels;
-    hoop_cu_stream stream = comm->device->stream;
-
-    enum hoop_status status = hoop_cuda_event_record(kernels->cuda, kernels->before, NULL);
-    if (status == HOOP_OK)
-        status = hoop_cuda_stream_wait_event(kernels->cuda, stream, kernels->before);
-    if (status != HOOP_OK)
-        return hoop_comm_conclude(comm, status);
-    status = hoop_kernels_launch(call, stream);
-    if (status == HOOP_OK) {
-        status = hoop_cuda_stream_wait(kernels->cuda, stream, UINT64_MAX); /* a verdict ends the kernel */
-        if (status != HOOP_OK)
-            return hoop_comm_conclude(comm, status);
-    }
-    if (status == HOOP_OK && hoop_verdict_stands(comm->board))
-        status = hoop_comm_condemned(comm);
-    return status;
 }

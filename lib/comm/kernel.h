@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Calls on device memory as kernels that run the plans themselves. See kernel.c. */
+/* Calls on device memory as kernels that run the plans themselves. See kernel.c and kernel_call.c. */
 #ifndef HOOP_COMM_KERNEL_H
 #define HOOP_COMM_KERNEL_H
 
 #include "comm/comm.h"
-#include "mem/cuda.h"
+#include "exec/cuda.h"
 
-struct hoop_kernels;
+struct hoop_kernels {
+    struct hoop_comm *comm;
+    struct hoop_cuda *cuda;
+    struct hoop_cuda_exec *exec;
+    hoop_cu_event before, ended; /* on the default stream; behind the last call */
+    pthread_t watch;
+    bool watched;
+    _Atomic bool closing;
+};
 
 /* Load the code and take what launches need, before the links are there.
  * Errors: HOOP_ERR_UNSUPPORTED (no code for the device, or it holds too few lanes: says why), HOOP_ERR_MEMORY, the driver's. */

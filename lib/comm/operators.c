@@ -40,6 +40,19 @@ const struct hoop_user_op *hoop_operator_user(const struct hoop_operator *create
     return kind_of(created->value) == HOOP_OP_PREMUL ? NULL : &created->user;
 }
 
+bool hoop_operator_is_premul(enum hoop_op op)
+{
+    return kind_of(op) == HOOP_OP_PREMUL;
+}
+
+uint64_t hoop_operator_factor(const struct hoop_operator *created)
+{
+    uint64_t bits = 0;
+
+    memcpy(&bits, created->factor, hoop_type_size(hoop_type_wide(created->type)));
+    return bits;
+}
+
 void hoop_operator_multiply(const struct hoop_operator *created, void *to, const void *from, size_t count)
 {
     const enum hoop_type type = created->type, wide = hoop_type_wide(type);

@@ -103,27 +103,26 @@ static struct hoop_problem problem_of(const struct hoop_comm_call *call, const s
                                  .intra = chosen->intra};
 }
 
-static enum hoop_status plan_for_kernels(const struct hoop_comm_call *call, struct hoop_decision *chosen,
+static enum hoop_status plan_for_kernels(const struct hoop_comm_call *call, size_t vector, struct hoop_decision *chosen,
                                          const struct hoop_plan **plan)
 {
     struct hoop_comm *comm = call->comm;
     const struct hoop_problem shape = {
         .coll = call->coll, .ranks = comm->ranks, .in_place = call->in_place, .channels = 1};
-    const size_t blocks = hoop_coll_shape(call->coll)->blocks ? (size_t)comm->ranks : 1;
 
-    *chosen = hoop_comm_select(comm, &shape, call->count * blocks * hoop_call_element(call), false);
+    *chosen = hoop_comm_select(comm, &shape, vector, false);
     const struct hoop_problem problem = problem_of(call, chosen);
     return hoop_plan_cache_get(&comm->plans, chosen->algo, &problem, plan);
 }
 
-enum hoop_status hoop_comm_plan(const struct hoop_comm_call *call, const struct hoop_plan **plan,
+enum hoop_status hoop_comm_plan(const struct hoop_comm_call *call, size_t vector, const struct hoop_plan **plan,
                                 struct hoop_binding *binding)
 {
     struct hoop_comm *comm = call->comm;
     struct hoop_decision chosen;
     char name[HOOP_ALGO_TEXT];
 
-    enum hoop_status status = plan_for_kernels(call, &chosen, plan);
+    enum hoop_status status = plan_for_kernels(call, vector, &chosen, plan);
     if (status == HOOP_OK)
         status = hoop_bind(binding, *plan, call->count, hoop_call_element(call), comm->choice.frame, 1);
     if (status != HOOP_OK)

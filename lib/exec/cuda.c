@@ -316,11 +316,27 @@ static enum hoop_status launch(struct hoop_cuda_exec *exec, hoop_cu_function fun
 
 /* Launches share the counters of the links, so one on another stream follows the last one. What is captured has no such order with
  * what is not: who replays a graph gives it to a stream that comes behind. */
-static enum hoop_status follow(struct hoop_cuda_exec *exec, hoop_cu_stream stream, bool capturing)
+enum hoop_status hoop_cuda_exec_follow(struct hoop_cuda_exec *exec, hoop_cu_stream stream)
 {
-    if (capturing || !exec->launched || exec->last == stream)
-        return HOOP_OK;
+    bool capturing;
+
+    const enum hoop_status status = hoop_cuda_stream_capturing(exec->cuda, stream, &capturing);
+    if (status != HOOP_OK || capturing || !exec->launched || exec->last == stream)
+        return status;
     return hoop_cuda_stream_wait_event(exec->cuda, stream, exec->ended);
+}
+
+enum hoop_status hoop_cuda_exec_lead(struct hoop_cuda_exec *exec, hoop_cu_stream stream)
+{
+    bool capturing;
+
+    enum hoop_status status = hoop_cuda_stream_capturing(exec->cuda, stream, &capturing);
+    if (status == HOOP_OK && !capturing) {
+        status = hoop_cuda_event_record(exec->cuda, exec->ended, stream);
+        exec->launched = true;
+        exec->last = stream;
+    }
+    return status;
 }
 
 /* Threads that the largest piece keeps busy, in whole warps. */
@@ -335,20 +351,12 @@ static int threads_for(const struct hoop_cuda_exec *exec, const struct hoop_bind
 static enum hoop_status enqueue(struct hoop_cuda_exec *exec, const struct hoop_cuda_call *call,
                                 struct hoop_device_call *argument, hoop_cu_stream stream)
 {
-    bool capturing;
+    enum hoop_status status = hoop_cuda_exec_follow(exec, stream);
 
-    enum hoop_status status = hoop_cuda_stream_capturing(exec->cuda, stream, &capturing);
-    if (status == HOOP_OK)
-        status = follow(exec, stream, capturing);
     if (status == HOOP_OK)
         status = launch(exec, exec->code->interpret, (int)call->plan->lanes, threads_for(exec, call->binding), argument,
                         stream);
-    if (status == HOOP_OK && !capturing) {
-        status = hoop_cuda_event_record(exec->cuda, exec->ended, stream);
-        exec->launched = true;
-        exec->last = stream;
-    }
-    return status;
+    return status == HOOP_OK ? hoop_cuda_exec_lead(exec, stream) : status;
 }
 
 enum hoop_status hoop_cuda_exec_launch(struct hoop_cuda_exec *exec, const struct hoop_cuda_call *call,
@@ -401,6 +409,16 @@ void hoop_cuda_exec_abort(struct hoop_cuda_exec *exec)
 enum hoop_status hoop_cuda_exec_verdict(const struct hoop_cuda_exec *exec, int *peer)
 {
     return hoop_program_verdict(exec->report, peer);
+}
+
+uint64_t hoop_cuda_exec_standstill(const struct hoop_cuda_exec *exec, uint64_t *call)
+{
+    return hoop_program_standstill(exec->report, call);
+}
+
+uint64_t hoop_cuda_exec_begun(const struct hoop_cuda_exec *exec)
+{
+    return hoop_program_begun(exec->report);
 }
 
 int hoop_cuda_exec_waits(const struct hoop_cuda_exec *exec, char *text, size_t size)

@@ -52,6 +52,12 @@ struct hoop_cuda_call {
 enum hoop_status hoop_cuda_exec_launch(struct hoop_cuda_exec *exec, const struct hoop_cuda_call *call,
                                        hoop_cu_stream stream);
 
+/* What is given to the stream from now on comes behind all launches so far, also those of other streams; and the other way round: launches
+ * from now on come behind what the stream was given so far. For what stands around launches and shares memory with them. Nothing while
+ * the stream is being captured. */
+enum hoop_status hoop_cuda_exec_follow(struct hoop_cuda_exec *exec, hoop_cu_stream stream);
+enum hoop_status hoop_cuda_exec_lead(struct hoop_cuda_exec *exec, hoop_cu_stream stream);
+
 /* Upload a plan now, that the first launch need not. */
 enum hoop_status hoop_cuda_exec_upload(struct hoop_cuda_exec *exec, const struct hoop_plan *plan);
 
@@ -65,6 +71,10 @@ void hoop_cuda_exec_abort(struct hoop_cuda_exec *exec);
 
 /* What the kernels have reported so far: HOOP_OK, HOOP_ERR_MISMATCH with the peer, HOOP_ERR_ABORTED. */
 enum hoop_status hoop_cuda_exec_verdict(const struct hoop_cuda_exec *exec, int *peer);
+
+/* Where lanes stand and which call they are in, as hoop_program_standstill and hoop_program_begun. */
+uint64_t hoop_cuda_exec_standstill(const struct hoop_cuda_exec *exec, uint64_t *call);
+uint64_t hoop_cuda_exec_begun(const struct hoop_cuda_exec *exec);
 
 /* For people: what lanes have been waiting for since long; how many do. */
 int hoop_cuda_exec_waits(const struct hoop_cuda_exec *exec, char *text, size_t size);

@@ -181,6 +181,38 @@ enum hoop_status hoop_program_verdict(const struct hoop_device_report *report, i
     return aborted ? hoop_fail(HOOP_ERR_ABORTED, "the call was aborted on the device") : HOOP_OK;
 }
 
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+    return hash ^ hash >> 29;
+}
+
+uint64_t hoop_program_standstill(const struct hoop_device_report *report, uint64_t *call)
+{
+    uint64_t hash = 1, earliest = UINT64_MAX;
+
+    for (int l = 0; l < HOOP_DEVICE_LANES; l++) {
+        const struct hoop_device_lane_report *lane = &report->lane[l];
+        const uint64_t wait = look(&lane->wait), its = look(&lane->call);
+        hash = mix(mix(mix(hash, its), look(&lane->finished)), wait ? look(&lane->step) + look(&lane->number) : 0);
+        if (wait && its < earliest)
+            earliest = its;
+    }
+    *call = earliest;
+    return earliest == UINT64_MAX ? 0 : hash | 1;
+}
+
+uint64_t hoop_program_begun(const struct hoop_device_report *report)
+{
+    uint64_t latest = 0;
+
+    for (int l = 0; l < HOOP_DEVICE_LANES; l++) {
+        const uint64_t call = look(&report->lane[l].call);
+        latest = call > latest ? call : latest;
+    }
+    return latest;
+}
+
 int hoop_program_waits(const struct hoop_device_report *report, char *text, size_t size)
 {
     static const char *const what[] = {[HOOP_DEVICE_WAITS_FRAME] = "a frame of rank",

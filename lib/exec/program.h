@@ -28,6 +28,13 @@ struct hoop_device_pipe hoop_program_pipe(const struct hoop_device_link *link);
  * Errors beyond: none. Any thread, also while kernels run. */
 enum hoop_status hoop_program_verdict(const struct hoop_device_report *report, int *peer);
 
+/* Where lanes stand that have been waiting since long, as one number which changes when any of them goes on; 0: none has. *call: the
+ * number of the earliest of their calls. Any thread, also while kernels run. */
+uint64_t hoop_program_standstill(const struct hoop_device_report *report, uint64_t *call);
+
+/* The number of the latest call that a lane has begun. Likewise. */
+uint64_t hoop_program_begun(const struct hoop_device_report *report);
+
 /* For people: what each lane has been waiting for since long, or nothing if there is none; ends with NUL. Returns the number of such lanes. */
 int hoop_program_waits(const struct hoop_device_report *report, char *text, size_t size);
 

@@ -245,6 +245,7 @@ START_TEST(nothing_can_be_registered)
     static char staged[] = "staged/";
 
     settings();
+    setenv("HOOP_STAGED", "1", 1);
     setenv("FAKECUDA_REGISTER", "0", 1);
     harness_run(RANKS, in_process, staged, CAP);
 }

@@ -76,8 +76,11 @@ tests_multi_operator_rules_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_operator_rules_LDADD = $(TEST_LIBS)
 
 if CUDA
-check_PROGRAMS += tests/multi/device tests/multi/device_calls
-TESTS += tests/multi/device tests/multi/device_calls
+check_PROGRAMS += tests/multi/device tests/multi/device_calls tests/multi/device_kernels
+TESTS += tests/multi/device tests/multi/device_calls tests/multi/device_kernels
+tests_multi_device_kernels_SOURCES = tests/multi/device_kernels.c tests/cuda_help.c tests/harness.c
+tests_multi_device_kernels_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_multi_device_kernels_LDADD = $(TEST_LIBS)
 tests_multi_device_SOURCES = tests/multi/device.c tests/cases.c tests/cuda_help.c tests/cuda_help.h tests/harness.c
 tests_multi_device_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_device_LDADD = $(TEST_LIBS)

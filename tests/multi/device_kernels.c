@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* What calls on device memory as kernels must give beside right sums: the bits of the same calls on host memory. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cuda_help.h"
+#include "harness.h"
+#include "hoop/plan.h"
+
+enum { RANKS = 3, SPACE = 1 << 17, CAP = 60 };
+
+struct place {
+    struct cuda_help cuda;
+    unsigned char *host, *expected, *device;
+};
+
+static void open_place(struct place *place, struct hoop_comm *comm)
+{
+    int ordinal = -1;
+
+    ck_assert_int_eq(hoop_comm_device(comm, &ordinal), HOOP_OK);
+    cuda_open(&place->cuda, ordinal, 2);
+    place->host = cuda_host(&place->cuda, SPACE);
+    place->expected = cuda_host(&place->cuda, SPACE);
+    place->device = cuda_device(&place->cuda, SPACE);
+}
+
+static void settings(void)
+{
+    setenv("FAKECUDA_DEVICES", "3", 1);
+    setenv("HOOP_DEVICE", "cuda", 1);
+    setenv("HOOP_DETERMINISTIC", "1", 1);
+}
+
+static bool went(const struct hoop_comm *comm, const char *way)
+{
+    char name[HARNESS_PLAN];
+
+    harness_last_plan(comm, name);
+    if (strstr(name, way) == NULL)
+        fprintf(stderr, "rank %d: the last call went %s, not %s\n", hoop_comm_rank(comm), name, way);
+    return strstr(name, way) != NULL;
+}
+
+/* ---- numbers ---- */
+
+/* Any bits but for floats' infinities and NaN, about which hoop.h promises less. */
+static void fill(unsigned char *memory, size_t bytes, unsigned seed)
+{
+    uint64_t state = seed * 2654435761u + 1;
+
+    for (size_t i = 0; i < bytes; i++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        memory[i] = (unsigned char)((state >> 56) & (i % 2 ? 0x3f : 0x37));
+    }
+}
+
+struct sum {
+    enum hoop_coll coll;
+    enum hoop_type type;
+    enum hoop_op op;
+    size_t count;
+    bool in_place;
+};
+
+static enum hoop_status combine(const struct sum *c, const void *in, void *out, struct hoop_comm *comm,
+                                hoop_stream *stream)
+{
+    if (c->coll == HOOP_ALL_REDUCE)
+        return hoop_all_reduce(in, out, c->count, c->type, c->op, comm, stream);
+    if (c->coll == HOOP_REDUCE)
+        return hoop_reduce(in, out, c->count, c->type, c->op, 1, comm, stream);
+    return hoop_reduce_scatter(in, out, c->count, c->type, c->op, comm, stream);
+}
+
+/* The same call on host memory and on device memory: the same bits. */
+static int same_bits(const struct sum *c, struct place *place, struct hoop_comm *comm, hoop_cu_stream stream)
+{
+    const size_t element = hoop_type_size(c->type), vector = c->count * element * RANKS, half = SPACE / 2;
+    const int rank = hoop_comm_rank(comm);
+
+    fill(place->host, vector, (unsigned)rank + 1);
+    memset(place->host + half, 0xa5, half);
+    memcpy(place->expected, place->host, SPACE);
+    cuda_copy(&place->cuda, place->device, place->host, SPACE, stream);
+    cuda_synchronize(&place->cuda, stream);
+    const size_t to = c->in_place ? 0 : half;
+    HARNESS_EXPECT(combine(c, place->expected, place->expected + to, comm, NULL) == HOOP_OK);
+    HARNESS_EXPECT(combine(c, place->device, place->device + to, comm, (hoop_stream *)(void *)stream) == HOOP_OK);
+    HARNESS_EXPECT(went(comm, "/kernel/"));
+    cuda_copy(&place->cuda, place->host, place->device, SPACE, stream);
+    cuda_synchronize(&place->cuda, stream);
+    const size_t gets = c->coll == HOOP_REDUCE && rank != 1 ? 0 : c->count * element;
+    for (size_t i = 0; i < SPACE; i++)
+        if (place->host[i] != place->expected[i] && (c->coll != HOOP_REDUCE || gets > 0)) {
+            fprintf(stderr, "rank %d, coll %d, %s, op %d, count %zu, in place %d: byte %zu is %02x, on the host %02x\n",
+                    rank, (int)c->coll, hoop_type_name(c->type), (int)c->op, c->count, c->in_place, i, place->host[i],
+                    place->expected[i]);
+            hoop_comm_abort(comm);
+            return 1;
+        }
+    return 0;
+}
+
+static int same_bits_of(enum hoop_type type, enum hoop_op op, struct place *place, struct hoop_comm *comm)
+{
+    static const enum hoop_coll colls[] = {HOOP_ALL_REDUCE, HOOP_REDUCE, HOOP_REDUCE_SCATTER};
+    static const size_t counts[] = {1, 77, 2000};
+    int failed = 0;
+
+    for (int i = 0; i < 3 && !failed; i++)
+        for (int j = 0; j < 3 && !failed; j++) {
+            const struct sum c = {colls[i], type, op, counts[j], colls[i] == HOOP_ALL_REDUCE && j == 1};
+            failed = same_bits(&c, place, comm, j ? place->cuda.stream[j - 1] : NULL);
+        }
+    return failed;
+}
+
+/* Small floats are summed in f32 and rounded once. */
+static int small_floats(int rank, struct hoop_comm *comm, void *argument)
+{
+    static const enum hoop_type types[] = {HOOP_F16, HOOP_BF16, HOOP_F8E4M3, HOOP_F8E5M2};
+    static const enum hoop_op ops[] = {HOOP_SUM, HOOP_AVG, HOOP_PROD, HOOP_MAX};
+    struct place place;
+    int failed = 0;
+
+    (void)rank, (void)argument;
+    open_place(&place, comm);
+    for (int t = 0; t < 4 && !failed; t++)
+        for (int o = 0; o < 4 && !failed; o++)
+            failed = same_bits_of(types[t], ops[o], &place, comm);
+    failed |= hoop_comm_destroy(comm) != HOOP_OK;
+    cuda_close(&place.cuda);
+    return failed;
+}
+
+/* The value as the type's element. */
+static void scalar_of(enum hoop_type type, int value, void *scalar)
+{
+    const float as_f32 = (float)value / 4;
+    const double as_f64 = (double)value / 4;
+
+    if (type == HOOP_F32)
+        memcpy(scalar, &as_f32, sizeof as_f32);
+    else if (type == HOOP_F64)
+        memcpy(scalar, &as_f64, sizeof as_f64);
+    else if (type == HOOP_F16)
+        memcpy(scalar, &(uint16_t){(uint16_t)(0x3c00 + 0x40 * value)}, 2);
+    else if (type == HOOP_F8E4M3)
+        memcpy(scalar, &(uint8_t){(uint8_t)(0x38 + value)}, 1);
+    else
+        memcpy(scalar, &(int64_t){value}, hoop_type_size(type));
+}
+
+static int premultiplied(int rank, struct hoop_comm *comm, void *argument)
+{
+    static const enum hoop_type types[] = {HOOP_F32, HOOP_F64, HOOP_F16, HOOP_F8E4M3, HOOP_I32, HOOP_U64};
+    struct place place;
+    int failed = 0;
+
+    (void)argument;
+    open_place(&place, comm);
+    for (int t = 0; t < 6 && !failed; t++) {
+        uint64_t scalar = 0;
+        enum hoop_op op;
+        scalar_of(types[t], rank + 2, &scalar);
+        HARNESS_EXPECT(hoop_op_premul_create(&op, &scalar, types[t], comm) == HOOP_OK);
+        failed = same_bits_of(types[t], op, &place, comm);
+        HARNESS_EXPECT(failed || hoop_op_destroy(op, comm) == HOOP_OK);
+    }
+    failed |= hoop_comm_destroy(comm) != HOOP_OK;
+    cuda_close(&place.cuda);
+    return failed;
+}
+
+static const struct {
+    const char *name;
+    harness_thread_body body;
+} numbers[] = {{"small floats", small_floats}, {"premultiplied sums", premultiplied}};
+
+static int numbers_of_process(struct harness_rank *self)
+{
+    struct hoop_comm *comm = harness_join(self);
+
+    return comm ? numbers[*(int *)self->argument].body(self->rank, comm, NULL) : 1;
+}
+
+START_TEST(bits_as_on_the_host)
+{
+    int which = _i;
+
+    settings();
+    harness_run(RANKS, numbers_of_process, &which, CAP);
+    setenv("FAKECUDA_DELAY", "20", 1);
+    harness_threads(RANKS, numbers[_i].body, NULL);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    Suite *suite = suite_create("calls as kernels");
+    TCase *all = tcase_create("all");
+
+    (void)argc;
+    cuda_fake_or_skip(argv);
+    tcase_set_timeout(all, CAP + 20);
+    tcase_add_loop_test(all, bits_as_on_the_host, 0, sizeof numbers / sizeof *numbers);
+    suite_add_tcase(suite, all);
+    return harness_suite(suite);
+}
