@@ -2,7 +2,8 @@
 /* What stands behind calls that run as kernels (kernel_call.c): the code, the links, and someone who watches.
  *
  * A kernel that waits knows nothing of processes. So a thread looks for it, as long as the communicator lives: a verdict that stands, or
- * a peer that is dead, reaches the kernels through their abort flag, and what a kernel reports becomes the verdict.
+ * a peer that is dead, reaches the kernels through their abort flag, and what a kernel reports becomes the verdict. Where kernels
+ * stand still it reports who is late, as whoever waits on the host does for itself.
  */
 #include "comm/kernel.h"
 
@@ -12,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "comm/device.h"
 #include "health/verdict.h"
 
@@ -33,12 +35,35 @@ static void look(struct hoop_kernels *kernels)
     hoop_health_look(comm->board, 0);
 }
 
+/* Kernels that stand still wait as long as a call on the host would. */
+static void look_for_late(struct hoop_kernels *kernels)
+{
+    struct hoop_comm *comm = kernels->comm;
+    struct hoop_wait *wait = &kernels->wait;
+    uint64_t call;
+    char text[400];
+
+    atomic_store(&hoop_board_card(comm->board, comm->rank)->begun, hoop_cuda_exec_begun(kernels->exec));
+    const uint64_t stands = hoop_cuda_exec_standstill(kernels->exec, &call);
+    if (stands == 0 || stands != kernels->seen) {
+        hoop_wait_begin(wait, call);
+        kernels->seen = stands;
+        return;
+    }
+    const bool first = wait->begun == 0;
+    const uint64_t report = wait->next_report;
+    hoop_wait_look(wait);
+    if (!first && wait->next_report != report && hoop_cuda_exec_waits(kernels->exec, text, sizeof text) > 0)
+        hoop_log(HOOP_LOG_WARN, comm->rank, "on device %d %s", kernels->cuda->device.ordinal, text);
+}
+
 static void *watch(void *argument)
 {
     struct hoop_kernels *kernels = argument;
 
     while (!atomic_load(&kernels->closing)) {
         look(kernels);
+        look_for_late(kernels);
         if (hoop_verdict_stands(kernels->comm->board)) {
             hoop_cuda_exec_abort(kernels->exec);
             hoop_comm_condemned(kernels->comm);
@@ -60,6 +85,9 @@ enum hoop_status hoop_kernels_new(struct hoop_comm *comm)
         return HOOP_ERR_MEMORY;
     new->comm = comm;
     new->cuda = comm->device->cuda;
+    hoop_wait_init(&new->wait, comm->board, 0, true, hoop_setting_number(&comm->settings, HOOP_SETTING_LATE),
+                   hoop_setting_number(&comm->settings, HOOP_SETTING_TIMEOUT));
+    new->wait.kernels = true;
     enum hoop_status status = hoop_cuda_exec_new(&new->exec, new->cuda, comm->ranks, lanes);
     if (status == HOOP_OK && hoop_cuda_exec_lanes(new->exec) < lanes)
         status = hoop_fail(HOOP_ERR_UNSUPPORTED,

@@ -14,6 +14,9 @@ struct hoop_kernels {
     pthread_t watch;
     bool watched;
     _Atomic bool closing;
+    /* the watching thread's own */
+    struct hoop_wait wait; /* of the kernels, which stand still */
+    uint64_t seen;         /* where they stood */
 };
 
 /* Load the code and take what launches need, before the links are there.

@@ -55,9 +55,11 @@ static void look_for_mismatch(const struct hoop_wait *wait)
         if (rank == board->rank || sequence == 0 || wait->sequence - sequence >= HOOP_CALL_RECORDS)
             continue;
         const uint64_t fingerprint = __atomic_load_n(&card->call[at].fingerprint, __ATOMIC_ACQUIRE);
-        if (atomic_load(&card->started) >= sequence + HOOP_CALL_RECORDS - 1)
-            continue; /* it went on meanwhile and may have written over what we read */
-        if (fingerprint != own[at].fingerprint) {
+        const uint64_t ours = __atomic_load_n(&own[at].fingerprint, __ATOMIC_ACQUIRE);
+        if (atomic_load(&card->started) >= sequence + HOOP_CALL_RECORDS - 1 ||
+            atomic_load(&hoop_board_card(board, board->rank)->started) >= sequence + HOOP_CALL_RECORDS - 1)
+            continue; /* one of us went on meanwhile and may have written over what we read */
+        if (fingerprint != ours) {
             const int a = rank < board->rank ? rank : board->rank, b = rank < board->rank ? board->rank : rank;
             hoop_verdict_pass(board, (struct hoop_verdict){HOOP_VERDICT_MISMATCH, a, b, (unsigned)sequence});
             return;
@@ -65,7 +67,15 @@ static void look_for_mismatch(const struct hoop_wait *wait)
     }
 }
 
-/* The ranks that have not made our call yet, as "2, 5"; returns the first one, -1 if all have. */
+/* Has the rank come to our call? */
+static bool has_come(const struct hoop_wait *wait, int rank)
+{
+    const struct hoop_card *card = hoop_board_card(wait->board, rank);
+
+    return atomic_load(wait->kernels ? &card->begun : &card->started) >= wait->sequence;
+}
+
+/* The ranks that have not come to our call yet, as "2, 5"; returns the first one, -1 if all have. */
 static int late_ranks(const struct hoop_wait *wait, char *text, size_t size)
 {
     int first = -1;
@@ -73,7 +83,7 @@ static int late_ranks(const struct hoop_wait *wait, char *text, size_t size)
 
     text[0] = 0;
     for (int rank = 0; rank < wait->board->shape.ranks; rank++) {
-        if (atomic_load(&hoop_board_card(wait->board, rank)->started) >= wait->sequence)
+        if (rank == wait->board->rank || has_come(wait, rank))
             continue;
         if (used < size)
             used += (size_t)snprintf(text + used, size - used, first < 0 ? "%d" : ", %d", rank);
@@ -94,17 +104,20 @@ static void report_late(struct hoop_wait *wait, uint64_t now)
         return;
     }
 
-    hoop_call_text(&hoop_board_card(board, board->rank)->call[wait->sequence % HOOP_CALL_RECORDS], call, sizeof call);
+    const struct hoop_card *own = hoop_board_card(board, board->rank);
+    if (atomic_load(&own->started) < wait->sequence + HOOP_CALL_RECORDS - 1)
+        hoop_call_text(&own->call[wait->sequence % HOOP_CALL_RECORDS], call, sizeof call);
+    else /* kernels: the host is far ahead of them */
+        snprintf(call, sizeof call, "%" PRIu64 " calls ago", atomic_load(&own->started) - wait->sequence);
     if (late_ranks(wait, ranks, sizeof ranks) >= 0)
-        hoop_log(HOOP_LOG_WARN, board->rank,
-                 "call %" PRIu64 " (%s) has waited %.3g s for ranks that have not made it yet: %s", wait->sequence,
-                 call, seconds, ranks);
+        hoop_log(HOOP_LOG_WARN, board->rank, "call %" PRIu64 " (%s) has waited %.3g s for ranks that have not %s: %s",
+                 wait->sequence, call, seconds, wait->kernels ? "begun it on their devices yet" : "made it yet", ranks);
     else
         hoop_log(HOOP_LOG_WARN, board->rank, "call %" PRIu64 " (%s) has taken %.3g s; all ranks are in it",
                  wait->sequence, call, seconds);
 }
 
-static void look(struct hoop_wait *wait)
+void hoop_wait_look(struct hoop_wait *wait)
 {
     struct hoop_board *board = wait->board;
     const uint64_t now = hoop_now();
@@ -164,14 +177,14 @@ enum hoop_status hoop_wait_step(struct hoop_wait *wait)
             pause_core();
         next_phase(wait);
         if (wait->polls % LOOK_EVERY_POLLS == LOOK_EVERY_POLLS - 1)
-            look(wait);
+            hoop_wait_look(wait);
         break;
     case HOOP_WAIT_YIELD:
         sched_yield();
         next_phase(wait);
         break;
     case HOOP_WAIT_ARM: /* the caller polls once more before we sleep */
-        look(wait);
+        hoop_wait_look(wait);
         hoop_bell_arm(bell);
         wait->phase = HOOP_WAIT_SLEEP;
         break;

@@ -19,6 +19,7 @@ struct hoop_wait {
     double late, timeout; /* seconds; timeout 0: never */
     /* of the running call */
     uint64_t sequence; /* 0: sends and receives, which have no number */
+    bool kernels;      /* kernels wait: who has made the call, but whose stream has not come to it, is late, too */
     uint64_t begun;    /* when the present wait, in which nothing moved, was first looked at; 0: not yet */
     uint64_t next_look, next_report;
     enum hoop_wait_phase phase;
@@ -59,6 +60,10 @@ static inline void hoop_wait_settle(struct hoop_wait *wait)
 
 /* Nothing moved: spend some time. Returns HOOP_OK (poll again) or the verdict's status. */
 enum hoop_status hoop_wait_step(struct hoop_wait *wait);
+
+/* Look at what can go wrong with the call, and report or fail what takes too long; a few times a second it does something. For those
+ * who have another way to wait. */
+void hoop_wait_look(struct hoop_wait *wait);
 
 /* Something moved: the next wait begins anew. */
 static inline void hoop_wait_moved(struct hoop_wait *wait)

@@ -75,6 +75,8 @@ struct hoop_card {
     /* exec/staged.h: pieces of vectors that this rank has staged, and whose own slice it has summed */
     _Alignas(HOOP_LINE) _Atomic uint64_t staged;
     _Alignas(HOOP_LINE) _Atomic uint64_t summed;
+    _Alignas(HOOP_LINE) _Atomic uint64_t
+        begun; /* of the latest call that a kernel of this rank has begun, as far as known */
     _Alignas(HOOP_LINE) struct hoop_call call[HOOP_CALL_RECORDS]; /* at sequence modulo HOOP_CALL_RECORDS */
     _Alignas(HOOP_LINE) pthread_mutex_t life_lock;                /* robust, shared */
     _Atomic uint32_t life;                                        /* enum hoop_life */

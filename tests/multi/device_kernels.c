@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* What calls on device memory as kernels must give beside right sums: the bits of the same calls on host memory. */
+/* What calls on device memory as kernels must give beside right sums: the bits of the same calls on host memory, and reports of who is late. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -199,6 +199,100 @@ START_TEST(bits_as_on_the_host)
 }
 END_TEST
 
+/* ---- lateness ---- */
+
+static void sleep_in_stream(void *data)
+{
+    (void)data;
+    usleep(900000);
+}
+
+/* Rank 2 comes late, or its stream does. */
+struct late {
+    bool stream, fails;
+};
+
+static int come_late(struct harness_rank *self)
+{
+    const struct late *late = self->argument;
+    char line[512], path[] = "/tmp/hoop-late-XXXXXX";
+    struct place place;
+    bool reported = false, waits = false;
+    FILE *log = NULL;
+
+    if (self->rank == 0) { /* catch our own log */
+        const int file = mkstemp(path);
+        dup2(file, STDERR_FILENO);
+        log = fdopen(file, "r");
+        unlink(path);
+    }
+    struct hoop_comm *comm = harness_join(self);
+    if (comm == NULL)
+        return 1;
+    open_place(&place, comm);
+    hoop_cu_stream stream = place.cuda.stream[0];
+    if (self->rank == 2 && late->stream) {
+        hoop_cuda_enter(place.cuda.cuda);
+        place.cuda.cuda->driver->cuLaunchHostFunc(stream, sleep_in_stream, NULL);
+        hoop_cuda_leave(place.cuda.cuda);
+    } else if (self->rank == 2)
+        usleep(900000);
+    hoop_all_reduce(place.device, place.device, 3000, HOOP_F32, HOOP_SUM, comm, (hoop_stream *)(void *)stream);
+    cuda_synchronize(&place.cuda, stream);
+    enum hoop_status status = hoop_comm_async_error(comm);
+    if (log) {
+        rewind(log);
+        while (fgets(line, sizeof line, log)) {
+            reported |= strstr(line, "(all_reduce") && strstr(line, "have not begun it on their devices yet: 2");
+            waits |= strstr(line, "lane 0 of call") != NULL;
+        }
+    }
+    harness_tell(self, status, comm);
+    const bool good = late->fails ? status == HOOP_ERR_TIMEOUT && strstr(self->report->text, "rank 2") &&
+                                        strstr(self->report->text, "late")
+                                  : status == HOOP_OK && (!log || (reported && waits));
+    hoop_comm_destroy(comm);
+    cuda_close(&place.cuda);
+    return good ? 0 : 1;
+}
+
+START_TEST(late_ranks)
+{
+    struct late late = {.stream = _i % 2 == 1, .fails = _i / 2 == 1};
+
+    settings();
+    setenv(late.fails ? "HOOP_TIMEOUT" : "HOOP_LATE", "0.2", 1);
+    harness_run(RANKS, come_late, &late, CAP);
+}
+END_TEST
+
+/* Two ranks that wait for each other in different calls: no frame ever comes, so only their records show it. */
+static int wait_for_each_other(struct harness_rank *self)
+{
+    struct hoop_comm *comm = harness_join(self);
+    struct place place;
+
+    if (comm == NULL)
+        return 1;
+    open_place(&place, comm);
+    hoop_cu_stream stream = place.cuda.stream[0];
+    hoop_broadcast(place.device, place.device, 100, HOOP_F32, 1 - self->rank, comm, (hoop_stream *)(void *)stream);
+    cuda_synchronize(&place.cuda, stream);
+    const enum hoop_status status = hoop_comm_async_error(comm);
+    harness_tell(self, status, comm);
+    const bool told = strstr(self->report->text, "root 0") && strstr(self->report->text, "root 1");
+    hoop_comm_destroy(comm);
+    cuda_close(&place.cuda);
+    return status == HOOP_ERR_MISMATCH && told ? 0 : 1;
+}
+
+START_TEST(calls_without_a_frame_differ)
+{
+    settings();
+    harness_run(2, wait_for_each_other, NULL, CAP);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     Suite *suite = suite_create("calls as kernels");
@@ -208,6 +302,8 @@ int main(int argc, char **argv)
     cuda_fake_or_skip(argv);
     tcase_set_timeout(all, CAP + 20);
     tcase_add_loop_test(all, bits_as_on_the_host, 0, sizeof numbers / sizeof *numbers);
+    tcase_add_loop_test(all, late_ranks, 0, 4);
+    tcase_add_test(all, calls_without_a_frame_differ);
     suite_add_tcase(suite, all);
     return harness_suite(suite);
 }
