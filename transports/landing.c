@@ -19,15 +19,14 @@ enum {
     SLOTS_MOST = 4096
 };
 
-/* Bytes of one place. */
-static uint64_t place_bytes(const struct hoop_landing_address *own)
+uint64_t hoop_landing_place(const struct hoop_landing_address *own)
 {
     return COUNTERS + hoop_device_landing(own->frame, (uint32_t)own->slots);
 }
 
 static uint64_t place_of(const struct hoop_landing_address *own, int rank, int lane)
 {
-    return ((uint64_t)rank * (uint64_t)own->lanes + (uint64_t)lane) * place_bytes(own);
+    return ((uint64_t)rank * (uint64_t)own->lanes + (uint64_t)lane) * hoop_landing_place(own);
 }
 
 enum hoop_status hoop_landing_probe(void)
@@ -57,30 +56,45 @@ static enum hoop_status allocate(struct hoop_landing_domain *domain)
         status = hoop_cuda_stream_wait(domain->cuda, stream, UINT64_MAX);
     if (stream)
         hoop_cuda_stream_destroy(domain->cuda, stream);
-    own->exported = hoop_cuda_export(domain->cuda, (const void *)(uintptr_t)base, &own->export) == HOOP_OK;
     return status;
 }
 
-enum hoop_status hoop_landing_open(const struct hoop_transport *transport, const struct hoop_domain_setup *setup,
-                                   struct hoop_domain **domain)
+enum hoop_status hoop_landing_make(const struct hoop_transport *transport, const struct hoop_domain_setup *setup,
+                                   struct hoop_cuda *cuda, size_t bytes, struct hoop_landing_domain **domain)
 {
     if (setup->context == NULL || setup->lanes < 1 || setup->lanes > LANES_MOST || setup->slots < 2 ||
         setup->slots > SLOTS_MOST || setup->frame < 16 || setup->frame > UINT32_MAX - 15 || setup->ranks < 1)
         return hoop_fail(HOOP_ERR_ARG, "%s: %d ranks, %d lanes and %d slots of %zu bytes are no shape of links",
                          transport->name, setup->ranks, setup->lanes, setup->slots, setup->frame);
-    struct hoop_landing_domain *new = hoop_calloc(1, sizeof *new);
+    struct hoop_landing_domain *new = hoop_calloc(1, bytes);
     if (new == NULL)
         return HOOP_ERR_MEMORY;
     new->head = (struct hoop_domain){transport, setup->rank, setup->ranks};
-    new->cuda = setup->context;
+    new->cuda = cuda;
     new->own = (struct hoop_landing_address){.process = (int)getpid(),
-                                             .ordinal = new->cuda->device.ordinal,
+                                             .ordinal = cuda->device.ordinal,
                                              .ranks = setup->ranks,
                                              .lanes = setup->lanes,
                                              .slots = setup->slots,
                                              .frame = ((uint32_t)setup->frame + 15) / 16 * 16};
     new->links = hoop_calloc((size_t)setup->ranks * (size_t)setup->lanes, sizeof(struct hoop_landing_link *));
-    const enum hoop_status status = new->links ? allocate(new) : HOOP_ERR_MEMORY;
+    if (new->links == NULL) {
+        hoop_free(new);
+        return HOOP_ERR_MEMORY;
+    }
+    *domain = new;
+    return HOOP_OK;
+}
+
+enum hoop_status hoop_landing_open(const struct hoop_transport *transport, const struct hoop_domain_setup *setup,
+                                   struct hoop_domain **domain)
+{
+    struct hoop_landing_domain *new;
+
+    enum hoop_status status = hoop_landing_make(transport, setup, setup->context, sizeof *new, &new);
+    if (status != HOOP_OK)
+        return status;
+    status = allocate(new);
     if (status != HOOP_OK) {
         hoop_landing_close(&new->head);
         return status;
@@ -181,12 +195,19 @@ void hoop_landing_forget(struct hoop_landing_link *link)
     hoop_free(link);
 }
 
+void hoop_landing_meet(struct hoop_landing_link *link, hoop_cu_address base)
+{
+    const struct hoop_landing_domain *self = (const struct hoop_landing_domain *)link->head.domain;
+
+    link->base = base;
+    link->here = self->own.base + place_of(&self->own, link->head.peer, link->head.lane);
+    link->there = base + place_of(&self->own, self->head.rank, link->head.lane);
+}
+
 enum hoop_status hoop_landing_device(struct hoop_link *link, struct hoop_device_link *ends)
 {
-    const struct hoop_landing_domain *self = (const struct hoop_landing_domain *)link->domain;
-    const struct hoop_landing_address *own = &self->own;
-    const uint64_t here = own->base + place_of(own, link->peer, link->lane),
-                   there = ((struct hoop_landing_link *)link)->base + place_of(own, self->head.rank, link->lane);
+    const struct hoop_landing_address *own = &((const struct hoop_landing_domain *)link->domain)->own;
+    const uint64_t here = ((struct hoop_landing_link *)link)->here, there = ((struct hoop_landing_link *)link)->there;
 
     *ends = (struct hoop_device_link){.out_frames = there + COUNTERS,
                                       .out_head = there,
@@ -203,8 +224,8 @@ void hoop_landing_describe(const struct hoop_link *link, char *text, size_t size
 {
     const struct hoop_landing_domain *self = (const struct hoop_landing_domain *)link->domain;
 
-    snprintf(text, size, "%s %d -> %d, lane %d, %d slots of %u bytes in device memory, for kernels",
-             link->transport->name, link->domain->rank, link->peer, link->lane, self->own.slots, self->own.frame);
+    snprintf(text, size, "%s %d -> %d, lane %d, %d slots of %u bytes, for kernels", link->transport->name,
+             link->domain->rank, link->peer, link->lane, self->own.slots, self->own.frame);
 }
 
 #else

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Landing areas: links for kernels in device memory. What the transports that make such links have in common.
+/* Landing areas: links for kernels, in memory that both devices reach. What the transports that make such links have in common.
  *
- * A rank's domain is one allocation on its device, with a place for every (peer, lane): two counters on cache lines of their own, then
- * the landing area for what that peer sends. Who can reach the allocation finds all of it by the same arithmetic. The transports differ
- * in how a peer's allocation is reached.
+ * A rank's domain is one piece of memory with a place for every (peer, lane): two counters on cache lines of their own, then
+ * the landing area for what that peer sends. It is one allocation on the rank's device, and who can reach it finds all of it by the same
+ * arithmetic; or it is memory of the host (cuda_host). The transports differ in how a peer's memory is reached.
  */
 #ifndef HOOP_TRANSPORTS_LANDING_H
 #define HOOP_TRANSPORTS_LANDING_H
@@ -16,6 +16,14 @@ enum hoop_status hoop_landing_probe(void);
 #ifdef HOOP_CUDA
 
 #include "mem/cuda.h"
+#include "mem/heap.h"
+
+/* What cuda_host's open gets as its context. */
+struct hoop_cuda_host_place {
+    struct hoop_cuda *cuda;
+    struct hoop_heap *heap; /* of this rank, in the board of all ranks */
+    const bool *with;       /* by rank: links to it will be made */
+};
 
 /* What a rank tells of its domain. */
 struct hoop_landing_address {
@@ -36,9 +44,18 @@ struct hoop_landing_domain {
 
 struct hoop_landing_link {
     struct hoop_link head;
-    struct hoop_cuda *peer; /* pci_p2p: the peer's device */
-    hoop_cu_address base;   /* of the peer's domain, as reached from here */
+    struct hoop_cuda *peer;       /* pci_p2p: the peer's device */
+    hoop_cu_address base;         /* of the peer's domain, as reached from here */
+    hoop_cu_address here, there;  /* this lane's places: for what the peer sends, and for what it gets */
+    void *own_block, *peer_block; /* cuda_host: what is registered for the places */
 };
+
+/* Check the shape and make a domain of `bytes` bytes that has no memory yet.   Errors: HOOP_ERR_ARG, HOOP_ERR_MEMORY. */
+enum hoop_status hoop_landing_make(const struct hoop_transport *transport, const struct hoop_domain_setup *setup,
+                                   struct hoop_cuda *cuda, size_t bytes, struct hoop_landing_domain **domain);
+
+/* Bytes of one place. */
+uint64_t hoop_landing_place(const struct hoop_landing_address *own);
 
 /* hoop_transport's open (context: struct hoop_cuda *), close, address, device and describe. */
 enum hoop_status hoop_landing_open(const struct hoop_transport *transport, const struct hoop_domain_setup *setup,
@@ -52,10 +69,13 @@ void hoop_landing_describe(const struct hoop_link *link, char *text, size_t size
 enum hoop_status hoop_landing_read(const struct hoop_domain *domain, const unsigned char *blob, size_t size,
                                    struct hoop_landing_address *address);
 
-/* Make an unconnected link, to be completed by `peer` and `base`; forget frees it again.
+/* Make an unconnected link, to be completed by `here` and `there`, or by hoop_landing_meet; forget frees it again.
  * Errors: HOOP_ERR_ARG (numbers, connected already), HOOP_ERR_MEMORY. */
 enum hoop_status hoop_landing_link(struct hoop_domain *domain, int peer, int lane, struct hoop_landing_link **link);
 void hoop_landing_forget(struct hoop_landing_link *link);
+
+/* The peer's domain is one allocation, which is reached at `base`. */
+void hoop_landing_meet(struct hoop_landing_link *link, hoop_cu_address base);
 
 #endif
 #endif

@@ -26,6 +26,8 @@ struct hoop_device {
     char uuid[48];    /* "GPU-…", or "MIG-…": the same in all processes */
     char bus[20];     /* PCI bus id, "0000:3b:00.0" */
     char limits[256]; /* what it cannot do that hoop would use, and what follows; "" if nothing is missing */
+    uint64_t
+        through_host; /* bit i: no peer access to or from device i, so kernels of both meet in memory of the host */
 };
 
 /* The CUDA driver of this machine. Loads and starts it, if that has not happened yet.

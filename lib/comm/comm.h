@@ -100,7 +100,7 @@ struct hoop_comm {
     struct hoop_heap *heap;
     struct hoop_comm_device *device;  /* device.h: the rank's CUDA device; NULL: none */
     char device_reason[128];          /* why that one, or none */
-    char device_way[256];             /* why calls on device memory are staged; "": they are not */
+    char device_way[640];             /* why calls on device memory are staged, or which path kernels take to whom */
     struct hoop_device_self *devices; /* device_meet.h: of each rank; NULL: this rank is alone */
     struct hoop_watch *watch;
     struct hoop_domain *domain;

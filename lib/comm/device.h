@@ -11,6 +11,8 @@
 
 #include "mem/cuda.h"
 
+enum { HOOP_DEVICE_PATHS = 3 };
+
 struct hoop_device_buffer {
     struct hoop_device_buffer *next;
     hoop_cu_address address;
@@ -23,8 +25,9 @@ struct hoop_comm_device {
     pthread_mutex_t lock;               /* of buffers */
     struct hoop_stage *stage;           /* stage.h; NULL until a call needs it */
     struct hoop_kernels *kernels;       /* kernel.h: runs calls as kernels; NULL: they are staged */
-    struct hoop_domain *domain[2];      /* device_links.c: of links between kernels */
-    struct hoop_link **links;           /* by peer * (lanes - 1) + lane; NULL: none */
+    struct hoop_domain *domain[HOOP_DEVICE_PATHS]; /* device_links.c: of links between kernels */
+    bool through_host;        /* some pair of ranks is linked through memory of the host; the same on all ranks */
+    struct hoop_link **links; /* by peer * (lanes - 1) + lane; NULL: none */
 };
 
 /* Zero-filled memory of the device.   Errors: HOOP_ERR_MEMORY, and those of mem/cuda.h.   Threads: any. */

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* Can kernels of all ranks work together?
  *
- * They can if every rank has a device of its own with device code, and every pair of ranks a path between the devices' memories that
- * has carried a pattern both ways and back. Some machines say that they have peer access and lose or corrupt what goes
- * over it (an IOMMU or a bridge in between), so saying is not believed. Each step ends with all ranks telling all whether they are content; so
- * all come to the same answer, with the same reason: that of the lowest rank that is not. Otherwise calls are staged.
+ * They can if every rank has a device of its own with device code, and every pair of ranks a path by which a pattern has come both ways
+ * and back. Some machines say that they have peer access and lose or corrupt what goes over it (an IOMMU or a bridge in between), so
+ * saying is not believed. The paths are tried one after the other, each by the pairs that have none yet: between the memories of two
+ * devices, then through memory of the host. A path that one end of a pair refuses or finds corrupt is left out for that pair, and the reason
+ * kept. Each step ends with all ranks telling all what they found about their pairs; so all know the same, and come to the same
+ * answer. Where a pair has no path at all, calls are staged.
  */
 #include "comm/device_links.h"
 
@@ -12,50 +14,79 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "comm/device.h"
 #include "comm/device_meet.h"
+#include "comm/device_pattern.h"
 #include "comm/kernel.h"
+#include "transports/landing.h"
 #include "transports/transports.h"
 
-enum { PATHS = 2, WHY = 200, PATTERN = 4096, PATTERN_SECONDS = 20 };
+enum { PATHS = HOOP_DEVICE_PATHS, WHY = 320, PAIR_WHY = 120 };
 
-static const struct hoop_transport *const path[PATHS] = {&hoop_transport_pci_p2p, &hoop_transport_cuda_ipc};
+/* In the order in which they are tried. */
+static const struct {
+    const struct hoop_transport *transport;
+    bool same_process, other_process; /* which pairs it serves */
+    bool host;                        /* what it leads through is this rank's heap: peers never need it to live on */
+} path[PATHS] = {{&hoop_transport_pci_p2p, true, false, false},
+                 {&hoop_transport_cuda_ipc, false, true, false},
+                 {&hoop_transport_cuda_host, true, true, true}};
+
+/* What a rank has found out about the path to another. */
+struct view {
+    uint8_t good; /* 1: yes, so far */
+    char why[PAIR_WHY - 1];
+};
 
 /* What a rank tells after each step. */
 struct fact {
-    uint32_t content; /* 1: yes */
-    uint32_t address_size[PATHS];
+    uint32_t content;      /* 1: yes; 0: no kernels at all, and why */
+    uint32_t address_size; /* of its end of the path that is tried; 0: it has none */
     char why[WHY];
-    unsigned char address[PATHS][HOOP_ADDRESS_MAX];
+    unsigned char address[HOOP_ADDRESS_MAX];
+    struct view view[]; /* of the path to each rank */
 };
 
 struct survey {
     struct hoop_comm *comm;
-    struct fact *fact; /* of each rank */
-    unsigned char *pattern, *seen;
-    hoop_cu_address
-        scratch; /* on this rank's device: what goes from there to a peer's takes the path between the two */
+    unsigned char *facts; /* of each rank, fact_bytes each */
+    size_t fact_bytes;
+    unsigned char *way;   /* of each pair, by a * ranks + b, the same on all ranks: 1 + its path; 0: none yet */
+    char (*refused)[WHY]; /* by peer: the paths that this rank has not to it, and why */
+    bool *with;           /* by peer: tries the path that is tried now */
+    int trying;           /* a path */
+    struct hoop_pattern pattern;
     bool content;
 };
 
+static struct fact *fact_of(const struct survey *survey, int rank)
+{
+    return (struct fact *)(void *)(survey->facts + (size_t)rank * survey->fact_bytes);
+}
+
 static struct fact *own(const struct survey *survey)
 {
-    return &survey->fact[survey->comm->rank];
+    return fact_of(survey, survey->comm->rank);
+}
+
+/* The texts go into JSON. */
+static void make_plain(char *text)
+{
+    for (char *c = text; *c; c++)
+        if (*c == '"' || *c == '\\' || (unsigned char)*c < ' ')
+            *c = '\'';
 }
 
 /* This rank is not content: the thread's last error says why. */
-static void object(const struct survey *survey, const char *about)
+static void object(const struct survey *survey)
 {
     struct fact *fact = own(survey);
 
     if (!fact->content)
         return;
     fact->content = 0;
-    snprintf(fact->why, sizeof fact->why, "%s%s", about, hoop_error_text());
-    for (char *c = fact->why; *c; c++) /* goes into JSON */
-        if (*c == '"' || *c == '\\' || (unsigned char)*c < ' ')
-            *c = '\'';
+    snprintf(fact->why, sizeof fact->why, "%s", hoop_error_text());
+    make_plain(fact->why);
 }
 
 /* Tell all, hear all: survey->content: all are. */
@@ -68,17 +99,19 @@ static enum hoop_status tell(struct survey *survey)
                                           .op = HOOP_OPS,
                                           .root = -1,
                                           .in_place = true,
-                                          .count = sizeof *survey->fact,
+                                          .count = survey->fact_bytes,
                                           .in = own(survey),
-                                          .out = survey->fact};
+                                          .out = survey->facts};
 
     const enum hoop_status status = comm->ranks > 1 ? hoop_comm_run_part(&gather) : HOOP_OK;
     if (status != HOOP_OK)
         return hoop_comm_conclude(comm, status);
     survey->content = true;
     for (int rank = comm->ranks - 1; rank >= 0; rank--) {
-        struct fact *fact = &survey->fact[rank];
+        struct fact *fact = fact_of(survey, rank);
         fact->why[WHY - 1] = 0;
+        for (int peer = 0; peer < comm->ranks; peer++)
+            fact->view[peer].why[PAIR_WHY - 2] = 0;
         if (fact->content)
             continue;
         survey->content = false;
@@ -112,167 +145,192 @@ static enum hoop_status check_code(const struct survey *survey)
     return hoop_kernels_new(comm);
 }
 
-/* All paths are good: kernels from now on. */
-static enum hoop_status begin(struct survey *survey)
+/* ---- pairs ---- */
+
+static bool linked(const struct survey *survey, int a, int b)
 {
-    if (hoop_kernels_start(survey->comm) != HOOP_OK)
-        object(survey, "");
-    return tell(survey);
+    return survey->way[a * survey->comm->ranks + b] != 0;
 }
 
-static void open_paths(struct survey *survey)
+/* Does the pair need the path that is tried now, and does that serve it? */
+static bool tries(const struct survey *survey, int a, int b)
+{
+    const struct hoop_device_self *devices = survey->comm->devices;
+    const bool same = devices[a].process == devices[b].process;
+
+    return a != b && !linked(survey, a, b) &&
+           (same ? path[survey->trying].same_process : path[survey->trying].other_process);
+}
+
+static bool anyone_tries(const struct survey *survey)
+{
+    const int ranks = survey->comm->ranks;
+
+    for (int a = 0; a < ranks; a++)
+        for (int b = a + 1; b < ranks; b++)
+            if (tries(survey, a, b))
+                return true;
+    return false;
+}
+
+/* The path to the peer is no good: the thread's last error says why. */
+static void leave_out(const struct survey *survey, int peer)
+{
+    struct view *view = &own(survey)->view[peer];
+
+    if (!view->good)
+        return;
+    view->good = 0;
+    snprintf(view->why, sizeof view->why, "%s", hoop_error_text());
+    make_plain(view->why);
+}
+
+static void drop_peer(const struct hoop_comm *comm, int peer)
+{
+    const int lanes = comm->lanes - 1;
+
+    for (int lane = 0; lane < lanes; lane++) {
+        struct hoop_link **link = &comm->device->links[peer * lanes + lane];
+        if (*link)
+            (*link)->transport->disconnect(*link);
+        *link = NULL;
+    }
+}
+
+/* Note why this rank and the peer do not use the path: what this rank found, else what the peer says. */
+static void note_refusal(const struct survey *survey, int peer)
+{
+    const struct view *mine = &own(survey)->view[peer], *theirs = &fact_of(survey, peer)->view[survey->comm->rank];
+    char *text = survey->refused[peer];
+    const size_t used = strlen(text);
+
+    if (mine->good)
+        snprintf(text + used, WHY - used, "%s%s: rank %d says: %s", used ? "; " : "",
+                 path[survey->trying].transport->name, peer, theirs->why);
+    else
+        snprintf(text + used, WHY - used, "%s%s: %s", used ? "; " : "", path[survey->trying].transport->name,
+                 mine->why);
+}
+
+/* All have told: pairs of which an end found the path no good do not go on with it. */
+static void settle(const struct survey *survey)
+{
+    const struct hoop_comm *comm = survey->comm;
+
+    for (int peer = 0; peer < comm->ranks; peer++) {
+        if (!survey->with[peer] || (own(survey)->view[peer].good && fact_of(survey, peer)->view[comm->rank].good))
+            continue;
+        note_refusal(survey, peer);
+        drop_peer(comm, peer);
+        survey->with[peer] = false;
+    }
+}
+
+/* One step with every peer that tries the path, then tell all. */
+static enum hoop_status with_each(struct survey *survey, enum hoop_status (*step)(const struct survey *, int))
+{
+    const struct hoop_comm *comm = survey->comm;
+
+    for (int i = 1; i < comm->ranks && own(survey)->content; i++) {
+        const int peer = (comm->rank + i) % comm->ranks;
+        if (survey->with[peer] && step(survey, peer) != HOOP_OK)
+            leave_out(survey, peer);
+    }
+    const enum hoop_status status = tell(survey);
+    if (status == HOOP_OK)
+        settle(survey);
+    return status;
+}
+
+/* ---- one path ---- */
+
+static enum hoop_status open_domain(struct survey *survey)
 {
     struct hoop_comm *comm = survey->comm;
+    const struct hoop_transport *transport = path[survey->trying].transport;
+    struct hoop_cuda_host_place place = {comm->device->cuda, comm->heap, survey->with};
     const struct hoop_domain_setup setup = {.rank = comm->rank,
                                             .ranks = comm->ranks,
                                             .lanes = comm->lanes - 1,
                                             .frame = comm->choice.frame,
                                             .slots = comm->slots,
-                                            .context = comm->device->cuda};
+                                            .context = path[survey->trying].host ? (void *)&place
+                                                                                 : (void *)comm->device->cuda};
+    struct hoop_domain **domain = &comm->device->domain[survey->trying];
+    size_t size = 0;
 
-    comm->device->links = hoop_calloc((size_t)comm->ranks * (size_t)(comm->lanes - 1), sizeof(struct hoop_link *));
-    if (comm->device->links == NULL)
-        object(survey, "");
-    if (hoop_cuda_alloc(comm->device->cuda, PATTERN, &survey->scratch) != HOOP_OK)
-        object(survey, "");
-    for (int i = 0; i < PATHS && own(survey)->content; i++) {
-        size_t size = 0;
-        enum hoop_status status = path[i]->open(&setup, &comm->device->domain[i]);
-        if (status == HOOP_OK)
-            status = path[i]->address(comm->device->domain[i], own(survey)->address[i], &size);
-        if (status != HOOP_OK)
-            object(survey, "");
-        own(survey)->address_size[i] = (uint32_t)size;
-    }
+    enum hoop_status status = transport->open(&setup, domain);
+    if (status == HOOP_OK)
+        status = transport->address(*domain, own(survey)->address, &size);
+    own(survey)->address_size = status == HOOP_OK ? (uint32_t)size : 0;
+    return status;
 }
 
-/* ---- paths ---- */
-
-/* The first path that reaches the peer; NULL: none does. */
-static struct hoop_domain *path_to(const struct survey *survey, int peer, int *which)
+/* Begin with a path: this rank's end, for the pairs that try it. */
+static enum hoop_status offer(struct survey *survey)
 {
-    for (int i = 0; i < PATHS; i++) {
-        struct hoop_domain *domain = survey->comm->device->domain[i];
-        struct hoop_transport_cost cost = {.reachable = false};
-        const uint32_t size = survey->fact[peer].address_size[i];
-        *which = i;
-        if (size <= HOOP_ADDRESS_MAX && path[i]->cost(domain, survey->fact[peer].address[i], size, &cost) == HOOP_OK &&
-            cost.reachable)
-            return domain;
+    const struct hoop_comm *comm = survey->comm;
+    bool any = false;
+
+    own(survey)->address_size = 0;
+    for (int peer = 0; peer < comm->ranks; peer++) {
+        survey->with[peer] = tries(survey, comm->rank, peer);
+        any |= survey->with[peer];
+        own(survey)->view[peer] = (struct view){.good = survey->with[peer]};
     }
-    return NULL;
+    if (any && open_domain(survey) != HOOP_OK)
+        for (int peer = 0; peer < comm->ranks; peer++)
+            leave_out(survey, peer);
+    const enum hoop_status status = tell(survey);
+    if (status == HOOP_OK)
+        settle(survey);
+    return status;
 }
 
 static enum hoop_status connect_peer(const struct survey *survey, int peer)
 {
+    const struct hoop_transport *transport = path[survey->trying].transport;
+    const struct fact *theirs = fact_of(survey, peer);
     struct hoop_comm_device *device = survey->comm->device;
+    struct hoop_domain *domain = device->domain[survey->trying];
     const int lanes = survey->comm->lanes - 1;
     enum hoop_status status = HOOP_OK;
-    int which;
-    struct hoop_domain *domain = path_to(survey, peer, &which);
 
-    if (domain == NULL)
-        return hoop_fail(HOOP_ERR_UNSUPPORTED, "no path between the memories of the two devices");
+    if (theirs->address_size > HOOP_ADDRESS_MAX)
+        return hoop_fail(HOOP_ERR_INTERNAL, "rank %d gave an address of %u bytes", peer, theirs->address_size);
     for (int lane = 0; lane < lanes && status == HOOP_OK; lane++)
-        status = path[which]->connect(domain, peer, lane, survey->fact[peer].address[which],
-                                      survey->fact[peer].address_size[which], &device->links[peer * lanes + lane]);
+        status = transport->connect(domain, peer, lane, theirs->address, theirs->address_size,
+                                    &device->links[peer * lanes + lane]);
     return status;
 }
 
-/* ---- patterns ---- */
-
-static void make_pattern(unsigned char *pattern, int from, int to)
-{
-    uint64_t state = (uint64_t)from << 32 | (uint64_t)to << 1 | 1;
-
-    for (int i = 0; i < PATTERN; i++) {
-        state = state * 6364136223846793005u + 1442695040888963407u;
-        pattern[i] = (unsigned char)(state >> 56);
-    }
-}
-
-static enum hoop_status copy(const struct hoop_comm *comm, void *to, const void *from, size_t bytes)
-{
-    const struct hoop_comm_device *device = comm->device;
-
-    const enum hoop_status status = hoop_cuda_copy(device->cuda, to, from, bytes, device->stream);
-    return status == HOOP_OK ? hoop_cuda_stream_wait(device->cuda, device->stream, hoop_deadline(PATTERN_SECONDS))
-                             : status;
-}
-
-static enum hoop_status read_pattern(const struct survey *survey, uint64_t address, int from, int to, const char *how)
-{
-    void *scratch = (void *)(uintptr_t)survey->scratch;
-
-    memset(survey->seen, 0, PATTERN);
-    make_pattern(survey->pattern, from, to);
-    enum hoop_status status = copy(survey->comm, scratch, survey->seen, PATTERN);
-    if (status == HOOP_OK)
-        status = copy(survey->comm, scratch, (const void *)(uintptr_t)address, PATTERN);
-    if (status == HOOP_OK)
-        status = copy(survey->comm, survey->seen, scratch, PATTERN);
-    if (status == HOOP_OK && memcmp(survey->seen, survey->pattern, PATTERN) != 0)
-        return hoop_fail(HOOP_ERR_UNSUPPORTED, "a pattern that rank %d wrote for rank %d is corrupt %s", from, to, how);
-    return status;
-}
-
-/* Write to every peer and read it back. */
 static enum hoop_status write_pattern(const struct survey *survey, int peer)
 {
-    const struct hoop_comm *comm = survey->comm;
-    struct hoop_link *link = comm->device->links[peer * (comm->lanes - 1)];
-    struct hoop_device_link ends;
-
-    enum hoop_status status = link->transport->device(link, &ends);
-    make_pattern(survey->pattern, comm->rank, peer);
-    if (status == HOOP_OK)
-        status = copy(comm, (void *)(uintptr_t)survey->scratch, survey->pattern, PATTERN);
-    if (status == HOOP_OK)
-        status = copy(comm, (void *)(uintptr_t)ends.out_frames, (const void *)(uintptr_t)survey->scratch, PATTERN);
-    return status == HOOP_OK ? read_pattern(survey, ends.out_frames, comm->rank, peer, "when read back") : status;
+    return hoop_pattern_write(&survey->pattern, peer);
 }
 
-/* What the peer wrote, and then zeros again, as links begin. */
 static enum hoop_status hear_pattern(const struct survey *survey, int peer)
 {
-    const struct hoop_comm *comm = survey->comm;
-    const struct hoop_cuda *cuda = comm->device->cuda;
-    struct hoop_link *link = comm->device->links[peer * (comm->lanes - 1)];
-    struct hoop_device_link ends;
-
-    enum hoop_status status = link->transport->device(link, &ends);
-    if (status == HOOP_OK)
-        status = read_pattern(survey, ends.in_frames, peer, comm->rank, "where it arrived");
-    if (status == HOOP_OK)
-        status = hoop_cuda_fill(cuda, ends.in_frames, 0, PATTERN, comm->device->stream);
-    return status == HOOP_OK ? hoop_cuda_stream_wait(cuda, comm->device->stream, hoop_deadline(PATTERN_SECONDS))
-                             : status;
-}
-
-/* One step with every peer, then tell all. */
-static enum hoop_status with_each(struct survey *survey, enum hoop_status (*step)(const struct survey *, int))
-{
-    const struct hoop_comm *comm = survey->comm;
-    char about[64];
-
-    for (int i = 1; i < comm->ranks && own(survey)->content; i++) {
-        const int peer = (comm->rank + i) % comm->ranks;
-        snprintf(about, sizeof about, "to rank %d: ", peer);
-        if (step(survey, peer) != HOOP_OK)
-            object(survey, about);
-    }
-    return tell(survey);
+    return hoop_pattern_hear(&survey->pattern, peer);
 }
 
 /* ---- all of it ---- */
 
-static enum hoop_status try_links(struct survey *survey)
+/* Every rank comes to the same table of ways. */
+static void mark_ways(const struct survey *survey)
 {
-    enum hoop_status status;
+    const int ranks = survey->comm->ranks;
 
-    if (own(survey)->content)
-        open_paths(survey);
-    status = tell(survey);
+    for (int a = 0; a < ranks; a++)
+        for (int b = 0; b < a; b++)
+            if (fact_of(survey, a)->view[b].good && fact_of(survey, b)->view[a].good)
+                survey->way[a * ranks + b] = survey->way[b * ranks + a] = (unsigned char)(survey->trying + 1);
+}
+
+static enum hoop_status try_path(struct survey *survey)
+{
+    enum hoop_status status = offer(survey);
+
     if (status == HOOP_OK && survey->content)
         status = with_each(survey, connect_peer);
     if (status == HOOP_OK && survey->content)
@@ -280,8 +338,56 @@ static enum hoop_status try_links(struct survey *survey)
     if (status == HOOP_OK && survey->content)
         status = with_each(survey, hear_pattern);
     if (status == HOOP_OK && survey->content)
-        status = begin(survey);
+        mark_ways(survey);
     return status;
+}
+
+/* A pair without any path: no kernels. */
+static void need_paths(const struct survey *survey)
+{
+    const struct hoop_comm *comm = survey->comm;
+
+    for (int peer = 0; peer < comm->ranks && own(survey)->content; peer++)
+        if (peer != comm->rank && !linked(survey, comm->rank, peer)) {
+            hoop_fail(HOOP_ERR_UNSUPPORTED, "no path to rank %d: %s", peer, survey->refused[peer]);
+            object(survey);
+        }
+}
+
+/* Where every pair has a path: kernels from now on. */
+static enum hoop_status begin(struct survey *survey)
+{
+    struct hoop_comm_device *device = survey->comm->device;
+    const int ranks = survey->comm->ranks;
+
+    need_paths(survey);
+    for (int i = 0; i < ranks * ranks; i++)
+        device->through_host |= survey->way[i] != 0 && path[survey->way[i] - 1].host;
+    if (own(survey)->content && hoop_kernels_start(survey->comm) != HOOP_OK)
+        object(survey);
+    return tell(survey);
+}
+
+/* What every peer's path needs beside the path. */
+static enum hoop_status prepare(struct survey *survey)
+{
+    struct hoop_comm *comm = survey->comm;
+
+    comm->device->links = hoop_calloc((size_t)comm->ranks * (size_t)(comm->lanes - 1), sizeof(struct hoop_link *));
+    return comm->device->links ? hoop_pattern_new(&survey->pattern, comm) : HOOP_ERR_MEMORY;
+}
+
+static enum hoop_status try_links(struct survey *survey)
+{
+    if (own(survey)->content && prepare(survey) != HOOP_OK)
+        object(survey);
+    enum hoop_status status = tell(survey);
+    for (int i = 0; i < PATHS && status == HOOP_OK && survey->content; i++) {
+        survey->trying = i;
+        if (anyone_tries(survey))
+            status = try_path(survey);
+    }
+    return status == HOOP_OK && survey->content ? begin(survey) : status;
 }
 
 /* All drop their links before anyone frees what they lead to. */
@@ -300,6 +406,38 @@ static enum hoop_status give_up(struct survey *survey)
     return status;
 }
 
+/* Say by which path this rank reaches which peers, and why not by one that was tried before. */
+static void tell_ways(const struct survey *survey)
+{
+    struct hoop_comm *comm = survey->comm;
+    const unsigned char *way = &survey->way[comm->rank * comm->ranks];
+    const size_t size = sizeof comm->device_way;
+    size_t used = (size_t)snprintf(comm->device_way, size,
+                                   "what combines by functions of the user is staged: they are functions of the host");
+
+    for (int peer = 0; peer < comm->ranks && used < size; peer++) {
+        const char *refused = survey->refused[peer], *more = refused[0] ? " (not by " : "";
+        if (way[peer])
+            used += (size_t)snprintf(comm->device_way + used, size - used, "%s rank %d by %s%s%s%s",
+                                     peer == (comm->rank == 0) ? "; linked:" : ",", peer,
+                                     path[way[peer] - 1].transport->name, more, refused, refused[0] ? ")" : "");
+    }
+}
+
+/* Close what nobody took: all have dropped their links to it. */
+static void close_unused(const struct survey *survey)
+{
+    const struct hoop_comm *comm = survey->comm;
+
+    for (int i = 0; i < PATHS; i++) {
+        struct hoop_domain **domain = &comm->device->domain[i];
+        if (*domain && !memchr(&survey->way[comm->rank * comm->ranks], i + 1, (size_t)comm->ranks)) {
+            (*domain)->transport->close(*domain);
+            *domain = NULL;
+        }
+    }
+}
+
 static bool any_device(const struct hoop_comm *comm)
 {
     bool any = comm->device != NULL;
@@ -309,30 +447,49 @@ static bool any_device(const struct hoop_comm *comm)
     return any;
 }
 
+static enum hoop_status make_survey(struct survey *survey, struct hoop_comm *comm)
+{
+    const size_t ranks = (size_t)comm->ranks;
+
+    *survey = (struct survey){.comm = comm, .fact_bytes = sizeof(struct fact) + ranks * sizeof(struct view)};
+    survey->facts = hoop_calloc(ranks, survey->fact_bytes);
+    survey->way = hoop_calloc(ranks, ranks);
+    survey->refused = hoop_calloc(ranks, sizeof *survey->refused);
+    survey->with = hoop_calloc(ranks, sizeof *survey->with);
+    return survey->facts && survey->way && survey->refused && survey->with ? HOOP_OK : HOOP_ERR_MEMORY;
+}
+
+static void free_survey(struct survey *survey)
+{
+    hoop_pattern_free(&survey->pattern);
+    hoop_free(survey->facts);
+    hoop_free(survey->way);
+    hoop_free(survey->refused);
+    hoop_free(survey->with);
+}
+
 enum hoop_status hoop_device_agree(struct hoop_comm *comm)
 {
-    struct survey survey = {.comm = comm, .fact = NULL};
+    struct survey survey;
 
     if (!any_device(comm))
         return HOOP_OK;
-    survey.fact = hoop_calloc((size_t)comm->ranks, sizeof *survey.fact);
-    survey.pattern = hoop_calloc(2, PATTERN);
-    if (survey.fact == NULL || survey.pattern == NULL) {
-        hoop_free(survey.fact);
-        hoop_free(survey.pattern);
-        return hoop_comm_conclude(comm, HOOP_ERR_MEMORY);
+    enum hoop_status status = make_survey(&survey, comm);
+    if (status != HOOP_OK) {
+        free_survey(&survey);
+        return hoop_comm_conclude(comm, status);
     }
-    survey.seen = survey.pattern + PATTERN;
     own(&survey)->content = 1;
     if (check_devices(comm) != HOOP_OK || check_code(&survey) != HOOP_OK)
-        object(&survey, "");
-    enum hoop_status status = try_links(&survey);
+        object(&survey);
+    status = try_links(&survey);
     if (status == HOOP_OK && !survey.content)
         status = give_up(&survey);
-    if (survey.scratch)
-        hoop_cuda_free(comm->device->cuda, survey.scratch);
-    hoop_free(survey.fact);
-    hoop_free(survey.pattern);
+    else if (status == HOOP_OK) {
+        tell_ways(&survey);
+        close_unused(&survey);
+    }
+    free_survey(&survey);
     return status;
 }
 
@@ -355,8 +512,8 @@ void hoop_device_links_free(struct hoop_comm *comm)
     struct hoop_comm_device *device = comm->device;
 
     hoop_device_links_drop(comm);
-    for (int i = 0; i < PATHS && comm->error == HOOP_OK; i++)
-        if (device->domain[i]) {
+    for (int i = 0; i < PATHS; i++)
+        if (device->domain[i] && (comm->error == HOOP_OK || path[i].host)) {
             device->domain[i]->transport->close(device->domain[i]);
             device->domain[i] = NULL;
         }

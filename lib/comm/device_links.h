@@ -7,7 +7,7 @@
 
 #ifdef HOOP_CUDA
 
-/* Choose the way; collective, and nothing where no rank has a device. comm->device_way says why in words.
+/* Choose the way; collective, and nothing where no rank has a device. comm->device_way says in words what came out and why.
  * Errors: those of a collective; concluded. What is missing for kernels is no error. */
 enum hoop_status hoop_device_agree(struct hoop_comm *comm);
 

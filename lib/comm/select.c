@@ -58,10 +58,7 @@ static void tell_device(const struct hoop_comm *comm, struct hoop_device_way *de
     *device = (struct hoop_device_way){.ordinal = comm->device->cuda->device.ordinal,
                                        .name = comm->device->cuda->device.name,
                                        .way = comm->device->kernels ? "kernel" : "staged",
-                                       .why = comm->device_way[0]
-                                                  ? comm->device_way
-                                                  : "every pair of ranks is linked; what combines by functions of the "
-                                                    "user is staged: they are functions of the host"};
+                                       .why = comm->device_way};
 #endif
 }
 

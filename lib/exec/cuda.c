@@ -22,6 +22,7 @@ struct hoop_cuda_exec {
     struct hoop_cuda *cuda;
     const struct hoop_cuda_code *code;
     int ranks, lanes;
+    size_t small;
     hoop_cu_stream uploads;
     hoop_cu_event ended; /* of the last launch */
     hoop_cu_stream last; /* that it was on */
@@ -145,6 +146,7 @@ enum hoop_status hoop_cuda_exec_new(struct hoop_cuda_exec **made, struct hoop_cu
     exec->cuda = cuda;
     exec->ranks = ranks;
     exec->lanes = lanes;
+    exec->small = HOOP_DEVICE_SMALL;
     enum hoop_status status = hoop_cuda_code_get(cuda, &exec->code);
     if (status == HOOP_OK)
         status = hoop_cuda_stream_create(cuda, true, &exec->uploads);
@@ -202,6 +204,11 @@ enum hoop_status hoop_cuda_exec_connect(struct hoop_cuda_exec *exec, int peer, i
     const enum hoop_status status = put(exec, exec->pipes + place * sizeof pipe, &pipe, sizeof pipe);
     exec->connected[place] |= status == HOOP_OK;
     return status;
+}
+
+void hoop_cuda_exec_set_small(struct hoop_cuda_exec *exec, size_t bytes)
+{
+    exec->small = bytes;
 }
 
 bool hoop_cuda_exec_connected(const struct hoop_cuda_exec *exec, int peer, int lane)
@@ -379,7 +386,7 @@ enum hoop_status hoop_cuda_exec_launch(struct hoop_cuda_exec *exec, const struct
             HOOP_ERR_UNSUPPORTED, "plan %s has %u lanes, but device %d holds %d at once: set HOOP_CHANNELS to fewer",
             call->plan->algo->name, call->plan->lanes, exec->cuda->device.ordinal, hoop_cuda_exec_lanes(exec));
     enum hoop_status status =
-        hoop_program_bind(&argument, call->plan, call->binding, call->type, call->op, HOOP_DEVICE_SMALL);
+        hoop_program_bind(&argument, call->plan, call->binding, call->type, call->op, exec->small);
     if (status == HOOP_OK)
         status = program_of(exec, call->plan, &argument.lane);
     return status == HOOP_OK ? enqueue(exec, call, &argument, stream) : status;

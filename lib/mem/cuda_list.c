@@ -51,16 +51,22 @@ static void write_limits(const struct hoop_cuda_device *device, char *text, size
             used += (size_t)snprintf(text + used, size - used, "%s%s", used ? "; " : "", limits[i].text);
 }
 
-static void find_peers(const struct hoop_cuda_driver *driver, int ordinal, struct hoop_device *device)
+static void find_peers(const struct hoop_cuda_driver *driver, const struct hoop_cuda_device *facts,
+                       struct hoop_device *device)
 {
     for (int peer = 0; peer < driver->devices && peer < 64; peer++) {
-        bool access, atomics;
+        bool access = false, back = false, atomics, ignored;
+        struct hoop_cuda_device other;
         int rank;
 
-        if (peer == ordinal || hoop_cuda_peer_facts(ordinal, peer, &access, &atomics, &rank) != HOOP_OK)
+        if (peer == facts->ordinal || hoop_cuda_peer_facts(facts->ordinal, peer, &access, &atomics, &rank) != HOOP_OK ||
+            hoop_cuda_peer_facts(peer, facts->ordinal, &back, &ignored, &rank) != HOOP_OK ||
+            hoop_cuda_device(peer, &other) != HOOP_OK)
             continue;
         device->peers |= (uint64_t)access << peer;
         device->atomics |= (uint64_t)atomics << peer;
+        if (!(access && back) && facts->host_register && other.host_register)
+            device->through_host |= (uint64_t)1 << peer;
     }
 }
 
@@ -83,7 +89,7 @@ enum hoop_status hoop_device_info(int ordinal, struct hoop_device *device)
                               .minor = facts.minor,
                               .multiprocessors = facts.multiprocessors,
                               .numa_node = facts.host_node};
-    find_peers(driver, ordinal, &all);
+    find_peers(driver, &facts, &all);
     snprintf(all.name, sizeof all.name, "%s", facts.name);
     snprintf(all.bus, sizeof all.bus, "%s", facts.bus);
     write_uuid(&facts, all.uuid, sizeof all.uuid);

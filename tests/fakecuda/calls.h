@@ -53,6 +53,7 @@ typedef void *handle;
     X(cuMemcpy, "cuMemcpy", (address, address, size_t))                                                         \
     X(cuMemcpyHtoD, "cuMemcpyHtoD_v2", (address, const void *, size_t))                                         \
     X(cuMemcpyDtoH, "cuMemcpyDtoH_v2", (void *, address, size_t))                                               \
+    X(cuMemcpyAsync, "cuMemcpyAsync", (address, address, size_t, handle))                                       \
     X(cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2", (address, const void *, size_t, handle))                       \
     X(cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2", (address, address, size_t, handle))                            \
     X(cuMemcpyPeerAsync, "cuMemcpyPeerAsync", (address, handle, address, handle, size_t, handle))               \

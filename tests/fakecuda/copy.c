@@ -134,6 +134,7 @@ void fake_operation_run(struct fake_stream *stream, struct fake_operation *opera
 struct end {
     char *at;
     const struct fake_memory *memory; /* NULL: pageable */
+    bool mapped;                      /* host memory by its device address */
 };
 
 enum side { HOST, DEVICE, ANY };
@@ -147,6 +148,7 @@ static int find_end(uint64_t address, size_t bytes, enum side side, struct end *
             bytes > end->memory->base + end->memory->bytes - address)
             return INVALID_VALUE;
         end->at = fake_driver_view(address);
+        end->mapped = end->memory->kind == FAKE_REGISTERED || end->memory->kind == FAKE_PINNED;
         return OK;
     }
     if (address == 0)
@@ -159,6 +161,8 @@ static int find_end(uint64_t address, size_t bytes, enum side side, struct end *
 /* A copy between devices whose contexts have peer access takes their path, with its faults; others go through the host. */
 static enum fake_path path_of(const struct end *to, const struct end *from)
 {
+    if (to->mapped)
+        return (enum fake_path)fake_options.MAPPED_PATH;
     if (!to->memory || !from->memory || to->memory->machine < 0 || from->memory->machine < 0 || !to->memory->context ||
         !from->memory->context || to->memory->machine == from->memory->machine)
         return FAKE_PATH_GOOD;

@@ -313,10 +313,36 @@ START_TEST(mapped_memory_has_another_address)
 }
 END_TEST
 
+/* By its host address it is good, by its device address lost or changed. */
+START_TEST(mapped_path_is_broken)
+{
+    const uint64_t there = 11;
+    handle memory = NULL;
+    address at, from;
+    uint64_t *host;
+
+    setenv("FAKECUDA_MAPPED_PATH", _i ? "3" : "2", 1);
+    begin(1);
+    GOOD(cu.cuMemAlloc(&from, 8));
+    GOOD(cu.cuMemcpyHtoD(from, &there, 8));
+    GOOD(cu.cuMemHostAlloc((void **)&memory, 8, FAKE_HOST_DEVICEMAP));
+    host = memory;
+    *host = 7;
+    GOOD(cu.cuMemHostGetDevicePointer(&at, host, 0));
+    GOOD(cu.cuMemcpyAsync(at, from, 8, NULL));
+    GOOD(cu.cuCtxSynchronize());
+    ck_assert_uint_eq(*host, _i ? 11 ^ (uint64_t)1 << 56 : 7);
+    GOOD(cu.cuMemcpyAsync((address)(uintptr_t)host, from, 8, NULL));
+    GOOD(cu.cuCtxSynchronize());
+    ck_assert_uint_eq(*host, 11);
+}
+END_TEST
+
 static void rules_of_memory(TCase *tests)
 {
     tcase_add_test(tests, nothing_before_init);
     tcase_add_test(tests, context_is_the_threads);
+    tcase_add_loop_test(tests, mapped_path_is_broken, 0, 2);
     tcase_add_test(tests, unusable_after_fork);
     tcase_add_test(tests, visible_devices_are_renumbered);
     tcase_add_test(tests, instances_share_a_board);

@@ -127,15 +127,12 @@ static void open_space(struct rank_space *space, struct hoop_comm *comm)
     space->device = cuda_device(&space->cuda, SPACE);
 }
 
-static int grid_of_process(struct harness_rank *self)
+static int run_process(struct harness_rank *self, struct hoop_comm *comm, const char *way)
 {
     struct rank_space space;
-    struct hoop_comm *comm = harness_join(self);
 
-    if (comm == NULL)
-        return 1;
     open_space(&space, comm);
-    if (!goes(comm, self->argument))
+    if (!goes(comm, way))
         return 1;
     if (run_grid(&space, self->rank, comm, self->report->text, sizeof self->report->text) != HOOP_OK)
         return 1;
@@ -143,6 +140,13 @@ static int grid_of_process(struct harness_rank *self)
         return harness_tell(self, HOOP_ERR_INTERNAL, NULL);
     cuda_close(&space.cuda);
     return 0;
+}
+
+static int grid_of_process(struct harness_rank *self)
+{
+    struct hoop_comm *comm = harness_join(self);
+
+    return comm ? run_process(self, comm, self->argument) : 1;
 }
 
 static int grid_of_thread(int rank, struct hoop_comm *comm, void *argument)
@@ -203,18 +207,26 @@ START_TEST(one_gpu_for_all)
 }
 END_TEST
 
-/* ---- paths that kernels cannot take: the reason is told, and calls go through the host ---- */
+/* ---- paths that kernels cannot take: the reason is told, and another is taken, or calls go through the host ---- */
 
-static const struct {
-    const char *variable, *value, *reason;
-    bool of_processes;
+/* What every rank tells of its paths. */
+static const struct bad_path {
+    const char *settings[2], *way, *reason;
+    bool of_processes, only_0; /* only rank 0 tells it */
 } bad_paths[] = {
-    {"FAKECUDA_PEERS", "all=none", "no path between", false},
-    {"FAKECUDA_PEERS", "all=good,0-1=flip", "is corrupt", false},
-    {"FAKECUDA_PEERS", "all=good,1-2=lose", "is corrupt", true},
-    {"FAKECUDA_IPC", "0", "no path between", true},
-    {"FAKECUDA_NO_BINARY", "1", "device code", true},
-    {"HOOP_STAGED", "1", "HOOP_STAGED=1", true},
+    {{"FAKECUDA_PEERS=all=none"}, kernel, "by cuda_host (not by pci_p2p: CUDA device", false, false},
+    {{"FAKECUDA_PEERS=all=none"}, kernel, "by cuda_host (not by cuda_ipc: cuIpcOpenMemHandle", true, false},
+    {{"FAKECUDA_PEERS=0>1=none"}, kernel, "rank 1 by cuda_host (not by pci_p2p: CUDA device 0", false, true},
+    {{"FAKECUDA_PEERS=1>0=none"}, kernel, "by cuda_host (not by pci_p2p: rank 1 says: CUDA", false, true},
+    {{"FAKECUDA_PEERS=1-2=none"}, kernel, "rank 1 by cuda_ipc, rank 2 by cuda_ipc", true, true},
+    {{"FAKECUDA_PEERS=0-1=flip,1-2=flip,0-2=lose"}, kernel, "is corrupt", false, false},
+    {{"FAKECUDA_PEERS=0-1=lose,1-2=flip,0-2=flip"}, kernel, "is corrupt", true, false},
+    {{"FAKECUDA_IPC=0"}, kernel, "by cuda_host (not by cuda_ipc: cuIpcGetMemHandle", true, false},
+    {{"FAKECUDA_IPC=0", "FAKECUDA_REGISTER=0"}, staged, "cuda_host: CUDA device", true, false},
+    {{"FAKECUDA_PEERS=all=none", "FAKECUDA_MAPPED_PATH=3"}, staged, "cuda_host: a pattern that rank", false, false},
+    {{"FAKECUDA_PEERS=1-2=none", "FAKECUDA_MAPPED_PATH=2"}, staged, "cuda_host: a pattern that rank", true, false},
+    {{"FAKECUDA_NO_BINARY=1"}, staged, "device code", true, false},
+    {{"HOOP_STAGED=1"}, staged, "HOOP_STAGED=1", true, false},
 };
 enum { BAD_PATHS = sizeof bad_paths / sizeof *bad_paths };
 
@@ -222,7 +234,7 @@ static bool told(const struct hoop_comm *comm, const char *reason)
 {
     char *text = malloc(HOOP_EXPLAIN_TEXT);
     const bool good = hoop_explain(comm, "all_reduce", 4096, 0, text, HOOP_EXPLAIN_TEXT) == HOOP_OK &&
-                      strstr(text, "staged: rank ") && strstr(text, reason);
+                      strstr(text, "calls on its memory: ") && strstr(text, reason);
 
     if (!good)
         fprintf(stderr, "should tell \"%s\": %s\n", reason, text);
@@ -232,27 +244,38 @@ static bool told(const struct hoop_comm *comm, const char *reason)
 
 static int bad_path_of_thread(int rank, struct hoop_comm *comm, void *argument)
 {
-    return told(comm, argument) ? grid_of_thread(rank, comm, staged) : 1;
+    const struct bad_path *bad = argument;
+
+    return (rank > 0 && bad->only_0) || told(comm, bad->reason)
+               ? grid_of_thread(rank, comm, (void *)(uintptr_t)bad->way)
+               : 1;
 }
 
 static int bad_path_of_process(struct harness_rank *self)
 {
+    const struct bad_path *bad = self->argument;
+
     struct hoop_comm *comm = harness_join(self);
 
-    return comm && told(comm, self->argument) && goes(comm, "staged") && hoop_comm_destroy(comm) == HOOP_OK ? 0 : 1;
+    if (comm == NULL || (!(self->rank > 0 && bad->only_0) && !told(comm, bad->reason)))
+        return 1;
+    if (bad->way == kernel)
+        return run_process(self, comm, kernel);
+    return goes(comm, bad->way) && hoop_comm_destroy(comm) == HOOP_OK ? 0 : 1;
 }
 
 START_TEST(paths_that_are_bad)
 {
-    char reason[64];
+    struct bad_path bad = bad_paths[_i];
 
     settings(3);
-    snprintf(reason, sizeof reason, "%s", bad_paths[_i].reason);
-    setenv(bad_paths[_i].variable, bad_paths[_i].value, 1);
-    if (bad_paths[_i].of_processes)
-        harness_run(3, bad_path_of_process, reason, CAP);
+    for (int i = 0; i < 2; i++)
+        if (bad.settings[i])
+            putenv((char *)(uintptr_t)bad.settings[i]);
+    if (bad.of_processes)
+        harness_run(3, bad_path_of_process, &bad, CAP);
     else
-        harness_threads(3, bad_path_of_thread, reason);
+        harness_threads(3, bad_path_of_thread, &bad);
 }
 END_TEST
 

@@ -37,7 +37,11 @@ has uuid '^  *GPU-33333333-3333-3333-3333-333333333333, reaches the memory of: 0
 has limits '^  *its memory cannot be passed as a file descriptor$'
 info --json
 has json '"cuda": \{"usable": true, "version": "12.4", "origin": ".*/libcuda.so.1", "devices": \['
-has device '^    \{"ordinal": 0, "usable": true, "name": "NVIDIA Test 0", .*"memory_bytes": 3221225472, .*"peers": \[1, 2, 3\], "limits": null\}'
+has device '^    \{"ordinal": 0, "usable": true, "name": "NVIDIA Test 0", .*"memory_bytes": 3221225472, .*"peers": \[1, 2, 3\], "through_host": \[\], "limits": null\}'
+FACTS_ISLAND=2 info
+has 'no peer access' '^  *kernels exchange with 0 1 through memory of the host \(cuda_host\): no peer access$'
+FACTS_ISLAND=2 info --json
+has 'no peer access' '"ordinal": 3, .*"peers": \[2\], "through_host": \[0, 1\]'
 FACTS_DEVICES=0 info
 has 'no device' '^  none  *the CUDA driver .*libcuda.so.1 finds no device; does CUDA_VISIBLE_DEVICES hide them\?$'
 FACTS_INIT=100 info

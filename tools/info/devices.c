@@ -37,6 +37,9 @@ static void print_device(int ordinal, int devices)
     if (devices > 1)
         printf(", reaches the memory of: %s", peer_list(device.peers, peers));
     putchar('\n');
+    if (device.through_host)
+        printf("  %-20s kernels exchange with %s through memory of the host (cuda_host): no peer access\n", "",
+               peer_list(device.through_host, peers));
     if (device.limits[0] != '\0')
         printf("  %-20s %s\n", "", device.limits);
 }
@@ -65,10 +68,22 @@ static void json_text(const char *key, const char *text)
         hoop_json_string(stdout, text);
 }
 
+static void json_bits(const char *key, uint64_t bits)
+{
+    const char *before = "";
+
+    printf(", \"%s\": [", key);
+    for (int i = 0; i < 64; i++)
+        if (bits >> i & 1) {
+            printf("%s%d", before, i);
+            before = ", ";
+        }
+    putchar(']');
+}
+
 static void json_device(int ordinal)
 {
     struct hoop_device device = {.size = sizeof(device)};
-    bool first = true;
 
     printf("{\"ordinal\": %d", ordinal);
     if (hoop_device_info(ordinal, &device) != HOOP_OK) {
@@ -87,13 +102,8 @@ static void json_device(int ordinal)
         printf("%d", device.numa_node);
     else
         fputs("null", stdout);
-    fputs(", \"peers\": [", stdout);
-    for (int i = 0; i < 64; i++)
-        if (device.peers >> i & 1) {
-            printf("%s%d", first ? "" : ", ", i);
-            first = false;
-        }
-    putchar(']');
+    json_bits("peers", device.peers);
+    json_bits("through_host", device.through_host);
     json_text("limits", device.limits);
     putchar('}');
 }

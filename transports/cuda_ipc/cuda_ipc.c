@@ -15,7 +15,19 @@
 
 static enum hoop_status open_domain(const struct hoop_domain_setup *setup, struct hoop_domain **domain)
 {
-    return hoop_landing_open(&hoop_transport_cuda_ipc, setup, domain);
+    struct hoop_domain *new;
+
+    enum hoop_status status = hoop_landing_open(&hoop_transport_cuda_ipc, setup, &new);
+    if (status != HOOP_OK)
+        return status;
+    struct hoop_landing_domain *self = (struct hoop_landing_domain *)new;
+    status = hoop_cuda_export(self->cuda, (const void *)(uintptr_t)self->own.base, &self->own.export);
+    self->own.exported = status == HOOP_OK;
+    if (status == HOOP_OK)
+        *domain = new;
+    else
+        hoop_landing_close(new);
+    return status;
 }
 
 static enum hoop_status cost(struct hoop_domain *domain, const unsigned char *blob, size_t size,
@@ -43,15 +55,19 @@ static enum hoop_status connect_link(struct hoop_domain *domain, int peer, int l
     enum hoop_status status = hoop_landing_read(domain, blob, size, &address);
     if (status == HOOP_OK && !address.exported)
         status = hoop_fail(HOOP_ERR_ARG, "cuda_ipc: rank %d could not export its device memory", peer);
+    if (status == HOOP_OK && memcmp(address.export.uuid, self->cuda->device.uuid, sizeof address.export.uuid) == 0)
+        status = hoop_fail(HOOP_ERR_UNSUPPORTED, "cuda_ipc: rank %d has the same GPU", peer);
     if (status == HOOP_OK)
         status = hoop_landing_link(domain, peer, lane, &new);
     if (status != HOOP_OK)
         return status;
-    status = hoop_cuda_import(self->cuda, &address.export, &new->base);
+    hoop_cu_address base = 0;
+    status = hoop_cuda_import(self->cuda, &address.export, &base);
     if (status != HOOP_OK) {
         hoop_landing_forget(new);
         return status;
     }
+    hoop_landing_meet(new, base);
     *link = &new->head;
     return HOOP_OK;
 }

@@ -52,7 +52,7 @@ static enum hoop_status connect_link(struct hoop_domain *domain, int peer, int l
         hoop_landing_forget(new);
         return status;
     }
-    new->base = address.base;
+    hoop_landing_meet(new, address.base);
     *link = &new->head;
     return HOOP_OK;
 }
