@@ -113,6 +113,12 @@ void hoop_landing_close(struct hoop_domain *domain)
     hoop_free(self);
 }
 
+void hoop_landing_abandon(struct hoop_domain *domain)
+{
+    ((struct hoop_landing_domain *)domain)->own.base = 0;
+    hoop_landing_close(domain);
+}
+
 /* ---- addresses ---- */
 
 enum hoop_status hoop_landing_address(struct hoop_domain *domain, unsigned char *blob, size_t *size)

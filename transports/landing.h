@@ -65,6 +65,9 @@ enum hoop_status hoop_landing_address(struct hoop_domain *domain, unsigned char 
 enum hoop_status hoop_landing_device(struct hoop_link *link, struct hoop_device_link *ends);
 void hoop_landing_describe(const struct hoop_link *link, char *text, size_t size);
 
+/* Close a domain where peers may still write: its device memory stays until the process ends. */
+void hoop_landing_abandon(struct hoop_domain *domain);
+
 /* Read a peer's address and compare its shape with ours.   Errors: HOOP_ERR_ARG. */
 enum hoop_status hoop_landing_read(const struct hoop_domain *domain, const unsigned char *blob, size_t size,
                                    struct hoop_landing_address *address);

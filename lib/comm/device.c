@@ -15,6 +15,7 @@
 #include "comm/device_links.h"
 #include "comm/kernel.h"
 #include "comm/stage.h"
+#include "transports/landing.h"
 
 /* What HOOP_DEVICE says; settings.c lets nothing else pass. */
 enum wish { AUTO, NONE, BY_RANK, NUMBER };
@@ -116,6 +117,9 @@ void hoop_device_free(struct hoop_comm *comm)
     hoop_kernels_free(device->kernels);
     device->kernels = NULL;
     hoop_device_links_free(comm);
+    for (size_t i = 0; i < sizeof device->domain / sizeof *device->domain; i++)
+        if (device->domain[i])
+            hoop_landing_abandon(device->domain[i]);
     while (device->buffers) {
         struct hoop_device_buffer *buffer = device->buffers;
         device->buffers = buffer->next;
