@@ -360,11 +360,11 @@ static void wait_in(struct fake_stream *stream, struct fake_fence *fence)
 static struct fake_fence *record_in(struct fake_stream *stream)
 {
     struct fake_operation *record = fake_operation_new(FAKE_RECORD, 0);
+    struct fake_fence *fence = fake_fence_new();
 
-    record->fence = fake_fence_new();
-    fake_fence_keep(record->fence);
-    fake_stream_push(stream, record);
-    return record->fence;
+    record->fence = fake_fence_keep(fence);
+    fake_stream_push(stream, record); /* from here on the stream's */
+    return fence;
 }
 
 /* Launches of one graph come one after the other, whatever their streams. */

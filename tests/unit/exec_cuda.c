@@ -152,23 +152,25 @@ START_TEST(calls)
 {
     static const size_t counts[] = {1, 900, 5000, 100000};
 
+    struct hoop_plan *old[8][RANKS]; /* plans must outlive the executors */
+
     open_all(_i);
     for (int turn = 0; turn < 8; turn++) {
         struct hoop_case c = sum;
-        struct hoop_plan *old[RANKS];
         c.count = counts[turn % 4];
         c.turn = (unsigned)turn;
         for (int i = 0; i < RANKS; i++)
-            old[i] = rank[i].plan;
+            old[turn][i] = rank[i].plan;
         plan_all(&c, turn < 4 ? "ring" : "tree");
         for (int i = 0; i < RANKS; i++)
             give(&c, i);
         for (int i = 0; i < RANKS; i++)
             launch_one(&c, i, 9 + (uint64_t)turn, turn % 2);
         check_all(&c, turn % 2);
-        (void)old; /* plans must outlive the executors; the process ends soon */
     }
     close_all();
+    for (int i = 0; i < 8 * RANKS; i++)
+        hoop_plan_free(old[i / RANKS][i % RANKS]);
 }
 END_TEST
 
@@ -177,14 +179,16 @@ START_TEST(graphs)
     void *driver = dlopen("libcuda.so.1", RTLD_NOW);
     hoop_cu_result (*begin)(hoop_cu_stream, int), (*end)(hoop_cu_stream, hoop_cu_graph *),
         (*instantiate)(hoop_cu_graph_exec *, hoop_cu_graph, unsigned long long),
-        (*replay)(hoop_cu_graph_exec, hoop_cu_stream);
+        (*replay)(hoop_cu_graph_exec, hoop_cu_stream), (*drop)(hoop_cu_graph), (*drop_exec)(hoop_cu_graph_exec);
     hoop_cu_graph_exec recorded[RANKS];
 
     *(void **)&begin = dlsym(driver, "cuStreamBeginCapture_v2");
     *(void **)&end = dlsym(driver, "cuStreamEndCapture");
     *(void **)&instantiate = dlsym(driver, "cuGraphInstantiateWithFlags");
     *(void **)&replay = dlsym(driver, "cuGraphLaunch");
-    ck_assert(begin && end && instantiate && replay);
+    *(void **)&drop = dlsym(driver, "cuGraphDestroy");
+    *(void **)&drop_exec = dlsym(driver, "cuGraphExecDestroy");
+    ck_assert(begin && end && instantiate && replay && drop && drop_exec);
     open_all(true);
     struct hoop_case c = sum;
     c.count = 3000;
@@ -196,6 +200,7 @@ START_TEST(graphs)
         launch_one(&c, i, 9, 0);
         ck_assert_int_eq(end(rank[i].device.stream[0], &graph), HOOP_CU_SUCCESS);
         ck_assert_int_eq(instantiate(&recorded[i], graph, 0), HOOP_CU_SUCCESS);
+        ck_assert_int_eq(drop(graph), HOOP_CU_SUCCESS);
         hoop_cuda_leave(rank[i].device.cuda);
     }
     for (int turn = 0; turn < 100; turn++) {
@@ -212,6 +217,8 @@ START_TEST(graphs)
         }
         check_all(&c, 0);
     }
+    for (int i = 0; i < RANKS; i++)
+        ck_assert_int_eq(drop_exec(recorded[i]), HOOP_CU_SUCCESS);
     close_all();
 }
 END_TEST
