@@ -27,6 +27,7 @@ include $(srcdir)/tests/unit/topo.mk
 include $(srcdir)/tests/unit/exec.mk
 include $(srcdir)/tests/unit/device.mk
 include $(srcdir)/tests/unit/trainer.mk
+include $(srcdir)/tests/unit/transport.mk
 include $(srcdir)/tests/plan/local.mk
 include $(srcdir)/tests/conform/local.mk
 include $(srcdir)/tests/model/local.mk

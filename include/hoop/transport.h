@@ -97,10 +97,11 @@ static inline uint64_t hoop_device_landing(uint32_t frame, uint32_t slots)
 /* What open gets. */
 struct hoop_domain_setup {
     int rank, ranks;
-    int lanes;     /* lanes 0 … lanes - 1 may be connected */
-    size_t frame;  /* most bytes of one frame */
-    int slots;     /* frames that may be under way per link and direction, 2 or more */
-    void *context; /* the transport's own: shm: struct hoop_board *, sim: struct hoop_sim *; self: NULL */
+    int lanes;    /* lanes 0 … lanes - 1 may be connected */
+    size_t frame; /* most bytes of one frame */
+    int slots;    /* frames that may be under way per link and direction, 2 or more */
+    void *
+        context; /* the transport's own: shm: struct hoop_board *, sim: struct hoop_sim *, tcp: struct hoop_tcp_setup *; self: NULL */
 };
 
 struct hoop_transport_cost {
@@ -174,6 +175,15 @@ struct hoop_transport {
     enum hoop_status (*commit)(struct hoop_link *link, size_t bytes, uint64_t tag);
     enum hoop_status (*peek)(struct hoop_link *link, size_t bytes, uint64_t tag, const void **data);
     enum hoop_status (*release)(struct hoop_link *link);
+
+    /* Optional (NULL: nothing is ever held back). Has everything that was accepted left this process's own memory, so that it arrives
+     * though nobody calls progress any more? HOOP_OK, or HOOP_AGAIN (call again after progress). What dead links held does not
+     * count.  Never blocks. */
+    enum hoop_status (*flush)(struct hoop_domain *domain);
+
+    /* Optional (NULL: peers ring the bell of the shared memory). A descriptor to sleep on: readable when progress has something to
+     * do. It stays the domain's.  Never blocks, cannot fail. */
+    int (*descriptor)(struct hoop_domain *domain);
 
     /* Optional (NULL: not there). Where the link's FIFOs for kernels are. The link then serves kernels only: none of the calls above that
      * move frames is made for it.

@@ -34,10 +34,13 @@ enum hoop_status hoop_address_parse(struct hoop_address *address, const char *ho
 
 void hoop_address_print(const struct hoop_address *address, char text[HOOP_ADDRESS_TEXT])
 {
-    char host[INET6_ADDRSTRLEN] = "?";
+    char host[INET6_ADDRSTRLEN] = "?", scope[16] = "";
 
     inet_ntop(address->family == 6 ? AF_INET6 : AF_INET, address->host, host, sizeof host);
-    snprintf(text, HOOP_ADDRESS_TEXT, address->family == 6 ? "[%s]:%u" : "%s:%u", host, (unsigned)address->port);
+    if (address->scope)
+        snprintf(scope, sizeof scope, "%%%u", (unsigned)address->scope);
+    snprintf(text, HOOP_ADDRESS_TEXT, address->family == 6 ? "[%s%s]:%u" : "%s%s:%u", host, scope,
+             (unsigned)address->port);
 }
 
 bool hoop_address_is_any(const struct hoop_address *address)
@@ -55,6 +58,7 @@ static socklen_t to_kernel(const struct hoop_address *address, struct sockaddr_s
         struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)storage;
         in6->sin6_family = AF_INET6;
         in6->sin6_port = htons(address->port);
+        in6->sin6_scope_id = address->scope;
         memcpy(&in6->sin6_addr, address->host, 16);
         return sizeof *in6;
     }
@@ -129,43 +133,66 @@ enum hoop_status hoop_sock_accept(int listener, int *sock)
     return HOOP_AGAIN; /* the client is gone, or a passing fault of its network */
 }
 
-static enum hoop_status connect_failed(int sock, int error, const char *text)
+static enum hoop_status connect_failed(const struct hoop_address *address, int error)
 {
-    close(sock);
+    char text[HOOP_ADDRESS_TEXT];
+
+    hoop_address_print(address, text);
     errno = error;
     return hoop_fail_errno(error == ECONNREFUSED ? HOOP_ERR_PEER : HOOP_ERR_SYSTEM, "cannot connect to %s", text);
 }
 
-enum hoop_status hoop_sock_connect(const struct hoop_address *address, int *sock, uint64_t deadline)
+enum hoop_status hoop_sock_connect_begin(const struct hoop_address *address, int *sock)
 {
     struct sockaddr_storage storage;
-    char text[HOOP_ADDRESS_TEXT];
     const socklen_t size = to_kernel(address, &storage);
     const int made = open_socket(address);
-    int error = 0;
 
-    hoop_address_print(address, text);
     if (made < 0)
-        return hoop_fail_errno(HOOP_ERR_SYSTEM, "cannot open a socket to connect to %s", text);
-    if (connect(made, (struct sockaddr *)&storage, size) != 0)
+        return connect_failed(address, errno);
+    const bool connected = connect(made, (struct sockaddr *)&storage, size) == 0;
+    if (!connected && errno != EINPROGRESS && errno != EINTR) {
+        const int error = errno;
+        close(made);
+        return connect_failed(address, error);
+    }
+    send_at_once(made);
+    *sock = made;
+    return connected ? HOOP_OK : HOOP_AGAIN;
+}
+
+enum hoop_status hoop_sock_connect_end(const struct hoop_address *address, int sock)
+{
+    int error = 0;
+    socklen_t size = sizeof error;
+
+    if (getsockopt(sock, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
         error = errno;
-    if (error == EINPROGRESS || error == EINTR) {
+    return error == 0 ? HOOP_OK : connect_failed(address, error);
+}
+
+enum hoop_status hoop_sock_connect(const struct hoop_address *address, int *sock, uint64_t deadline)
+{
+    char text[HOOP_ADDRESS_TEXT];
+    int made;
+    enum hoop_status status = hoop_sock_connect_begin(address, &made);
+
+    if (status == HOOP_AGAIN) {
         struct pollfd wait = {.fd = made, .events = POLLOUT};
-        socklen_t error_size = sizeof error;
         while (poll(&wait, 1, hoop_poll_timeout(deadline, POLL_CAP)) <= 0) {
             if (hoop_expired(deadline)) {
                 close(made);
+                hoop_address_print(address, text);
                 return hoop_fail(HOOP_ERR_TIMEOUT, "%s does not answer before the deadline", text);
             }
         }
-        if (getsockopt(made, SOL_SOCKET, SO_ERROR, &error, &error_size) != 0)
-            error = errno;
+        status = hoop_sock_connect_end(address, made);
+        if (status != HOOP_OK)
+            close(made);
     }
-    if (error != 0)
-        return connect_failed(made, error, text);
-    send_at_once(made);
-    *sock = made;
-    return HOOP_OK;
+    if (status == HOOP_OK)
+        *sock = made;
+    return status;
 }
 
 /* ---- moving bytes ---- */
@@ -237,6 +264,18 @@ enum hoop_status hoop_sock_recv_some(int sock, void *data, size_t bytes, size_t 
     if (bytes == 0)
         return HOOP_OK;
     const ssize_t result = recv(sock, data, bytes, MSG_DONTWAIT);
+    if (result <= 0)
+        return moved_nothing(result);
+    *moved = (size_t)result;
+    return HOOP_OK;
+}
+
+enum hoop_status hoop_sock_recv_parts(int sock, struct iovec *parts, int n, size_t *moved)
+{
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = (size_t)n};
+
+    *moved = 0;
+    const ssize_t result = recvmsg(sock, &message, MSG_DONTWAIT);
     if (result <= 0)
         return moved_nothing(result);
     *moved = (size_t)result;

@@ -15,9 +15,10 @@ struct hoop_address {
     uint8_t family; /* 4 or 6 */
     uint16_t port;
     unsigned char host[16]; /* network order; IPv4 uses the first four, the others are 0 */
+    uint32_t scope;         /* this machine's number of the interface, for a link-local IPv6 address; 0: none */
 };
 
-enum { HOOP_ADDRESS_TEXT = 64 }; /* bytes of "[host]:port" with its final NUL */
+enum { HOOP_ADDRESS_TEXT = 80 }; /* bytes of "[host%scope]:port" with its final NUL */
 
 /* Read a literal IPv4 or IPv6 host (no name, no port).   Errors: HOOP_ERR_ARG. */
 enum hoop_status hoop_address_parse(struct hoop_address *address, const char *host);
@@ -40,6 +41,14 @@ enum hoop_status hoop_sock_accept(int listener, int *sock);
  * Errors: HOOP_ERR_TIMEOUT, HOOP_ERR_PEER (nobody listens there), HOOP_ERR_SYSTEM. */
 enum hoop_status hoop_sock_connect(const struct hoop_address *address, int *sock, uint64_t deadline);
 
+/* Begin to connect.
+ * Returns HOOP_OK (connected), HOOP_AGAIN (under way: ask hoop_sock_connect_end when the socket is writable), or as
+ * hoop_sock_connect; no socket is left then.  Never blocks. */
+enum hoop_status hoop_sock_connect_begin(const struct hoop_address *address, int *sock);
+
+/* How a connect that was under way has ended: HOOP_OK, or as hoop_sock_connect; the socket stays the caller's. */
+enum hoop_status hoop_sock_connect_end(const struct hoop_address *address, int sock);
+
 /* Wait until sock is readable (or has ended).   Errors: HOOP_ERR_TIMEOUT, HOOP_ERR_SYSTEM. */
 enum hoop_status hoop_sock_wait(int sock, uint64_t deadline);
 
@@ -53,6 +62,9 @@ enum hoop_status hoop_sock_recv_all(int sock, void *data, size_t bytes, uint64_t
  * died). Writes no error record: the caller knows better who the other end is. */
 enum hoop_status hoop_sock_send_some(int sock, const void *data, size_t bytes, size_t *moved);
 enum hoop_status hoop_sock_recv_some(int sock, void *data, size_t bytes, size_t *moved);
+
+/* As hoop_sock_recv_some, into n parts one after the other. */
+enum hoop_status hoop_sock_recv_parts(int sock, struct iovec *parts, int n, size_t *moved);
 
 /* As hoop_sock_send_some, for the bytes of n (at most 4) parts one after the other, of which the first skip are left
  * out. */

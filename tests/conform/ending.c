@@ -368,8 +368,13 @@ START_TEST(no_memory)
     bool failed = true;
 
     ends_create(&ends, &fixtures[_i], SLOTS, FRAME, 9);
-    const struct hoop_domain_setup setup = ends_setup(&ends, 0);
+    const struct hoop_domain_setup setup = ends_setup(&ends, 0), other = ends_setup(&ends, 1);
     const struct hoop_transport *way = fixtures[_i].transport;
+    struct hoop_domain *peer;
+    unsigned char blob[HOOP_ADDRESS_MAX];
+    size_t size;
+    ck_assert_int_eq(way->open(&other, &peer), HOOP_OK);
+    ck_assert_int_eq(way->address(peer, blob, &size), HOOP_OK);
     for (long n = 1; failed; n++) {
         struct hoop_domain *domain;
         struct hoop_link *link;
@@ -379,7 +384,7 @@ START_TEST(no_memory)
         enum hoop_status status = way->open(&setup, &domain);
         failed = status != HOOP_OK;
         if (status == HOOP_OK) {
-            status = way->connect(domain, fixtures[_i].loops ? 0 : 1, 0, NULL, 0, &link);
+            status = way->connect(domain, fixtures[_i].loops ? 0 : 1, 0, blob, size, &link);
             failed = status != HOOP_OK;
             if (status == HOOP_OK) {
                 status = way->send(link, ends.memory[0], FRAME, TAG, HOOP_SEND_STAGED);
@@ -392,6 +397,7 @@ START_TEST(no_memory)
         ck_assert_msg(status == (failed ? HOOP_ERR_MEMORY : HOOP_OK), "%s: allocation %ld: %d", fixtures[_i].name, n,
                       status);
     }
+    way->close(peer);
     ends_destroy(&ends);
 }
 END_TEST

@@ -11,6 +11,7 @@
 #include "mem/board.h"
 #include "mem/ring.h"
 #include "transports/sim/sim.h"
+#include "transports/tcp/tcp.h"
 #include "transports/transports.h"
 
 /* ---- self ---- */
@@ -90,10 +91,21 @@ static void destroy_sim(struct ends *ends)
     hoop_sim_destroy(ends->context[0]);
 }
 
+/* ---- tcp ---- */
+
+static enum hoop_status create_tcp(struct ends *ends)
+{
+    static struct hoop_tcp_setup setup = {.key = "of the test", .interfaces = ""};
+
+    ends->context[0] = ends->context[1] = &setup;
+    return HOOP_OK;
+}
+
 const struct fixture fixtures[] = {
     {"self", &hoop_transport_self, true, true, false, create_nothing, destroy_nothing, NULL},
     {"shm", &hoop_transport_shm, false, true, false, create_boards, destroy_boards, board_memory},
     {"shm, private memory", &hoop_transport_shm, false, false, false, create_boards, destroy_boards, NULL},
+    {"tcp", &hoop_transport_tcp, false, false, false, create_tcp, destroy_nothing, NULL},
     {"sim", &hoop_transport_sim, false, false, false, create_plain_sim, destroy_sim, NULL},
     {"sim, lending", &hoop_transport_sim, false, true, false, create_lending_sim, destroy_sim, NULL},
     {"sim, shuffled, in place", &hoop_transport_sim, false, true, true, create_shuffled_sim, destroy_sim, NULL},

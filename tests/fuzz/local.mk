@@ -2,7 +2,7 @@
 # libFuzzer harnesses: one program a file fuzz_NAME.c, seeds in corpus/NAME. To add one: its program in fuzz_harnesses, four
 # lines, its seeds. Build with configure --enable-fuzz CC=clang; run with tests/fuzz/run, or all at once: make check-fuzz.
 fuzz_harnesses = tests/fuzz/fuzz_cursor tests/fuzz/fuzz_unique_id tests/fuzz/fuzz_hello tests/fuzz/fuzz_settings \
-	tests/fuzz/fuzz_plan tests/fuzz/fuzz_model tests/fuzz/fuzz_wisdom
+	tests/fuzz/fuzz_plan tests/fuzz/fuzz_model tests/fuzz/fuzz_wisdom tests/fuzz/fuzz_tcp
 if TRAINER
 fuzz_harnesses += tests/fuzz/fuzz_idx
 endif
@@ -37,6 +37,10 @@ tests_fuzz_fuzz_wisdom_SOURCES = tests/fuzz/fuzz_wisdom.c
 tests_fuzz_fuzz_wisdom_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_fuzz_fuzz_wisdom_LDADD = $(TEST_LIBS)
 tests_fuzz_fuzz_wisdom_LDFLAGS = $(fuzz_link)
+tests_fuzz_fuzz_tcp_SOURCES = tests/fuzz/fuzz_tcp.c
+tests_fuzz_fuzz_tcp_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_fuzz_fuzz_tcp_LDADD = $(TEST_LIBS)
+tests_fuzz_fuzz_tcp_LDFLAGS = $(fuzz_link)
 tests_fuzz_fuzz_idx_SOURCES = tests/fuzz/fuzz_idx.c trainer/idx.c trainer/fail.c
 tests_fuzz_fuzz_idx_CPPFLAGS = $(TEST_CPPFLAGS) $(ZLIB_CFLAGS)
 tests_fuzz_fuzz_idx_LDADD = $(TEST_LIBS) $(ZLIB_LIBS)
