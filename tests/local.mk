@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What every test program gets: the library's inner functions and check.
 TEST_CPPFLAGS = $(INTERNAL_CPPFLAGS) $(CHECK_CFLAGS) -I$(top_srcdir)/tests
-TEST_LIBS = libhoop_core.la $(CHECK_LIBS) $(HWLOC_LIBS) $(SODIUM_LIBS) -lm
+TEST_LIBS = libhoop_core.la $(CHECK_LIBS) $(HWLOC_LIBS) $(SODIUM_LIBS) $(EXPAT_LIBS) -lm
 
 # How `make check` runs a test: under a hard limit, knowing where the sources and the programs are. A test that cannot run
 # here exits with 77 and says why.

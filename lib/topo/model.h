@@ -102,7 +102,4 @@ const char *hoop_topo_keep_text(struct hoop_topo *topo, const char *text);
  * Errors: HOOP_ERR_ARG, HOOP_ERR_UNSUPPORTED, with the cure. */
 enum hoop_status hoop_topo_recognize(const char *text, const char *name);
 
-/* Is the text well-formed XML, nested at most 128 deep?   Errors: HOOP_ERR_ARG (says the line and what is wrong). */
-enum hoop_status hoop_topo_check_shape(const char *text, const char *name);
-
 #endif

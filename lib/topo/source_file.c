@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "topo/model.h"
+#include "topo/xml.h"
 
 enum { MOST_BYTES = 64 << 20 };
 
@@ -74,7 +75,7 @@ enum hoop_status hoop_topo_recognize(const char *text, const char *name)
             HOOP_ERR_UNSUPPORTED,
             "%s: hwloc XML of format 1, which hwloc %ld no longer reads; read and write it with lstopo of hwloc 2",
             name, mine);
-    return hoop_topo_check_shape(text, name);
+    return hoop_xml_parse(text, name, NULL);
 }
 
 /* The whole file and a final NUL. */

@@ -16,5 +16,5 @@ tests_unit_exec_cuda_SOURCES = tests/unit/exec_cuda.c tests/cases.c tests/cuda_h
 tests_unit_exec_cuda_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_unit_exec_cuda_LDADD = $(TEST_LIBS)
 tests_unit_device_image_SOURCES = tests/unit/device_image.c
-tests_unit_device_image_LDADD = libhoop_core.la $(HWLOC_LIBS) $(SODIUM_LIBS) -lm
+tests_unit_device_image_LDADD = libhoop_core.la $(HWLOC_LIBS) $(SODIUM_LIBS) $(EXPAT_LIBS) -lm
 endif
