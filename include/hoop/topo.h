@@ -33,6 +33,7 @@ enum hoop_topo_source {
     HOOP_TOPO_DEVICE_ID, /* follows from the PCI device id and another fact */
     HOOP_TOPO_CUDA,      /* the CUDA driver, on the machine that runs */
     HOOP_TOPO_NVML,      /* NVIDIA's management library, on the machine that runs */
+    HOOP_TOPO_NCCL_XML,  /* a topology file of NCCL or RCCL */
     HOOP_TOPO_SOURCES
 };
 
@@ -61,6 +62,12 @@ struct hoop_topo_bus {
     uint8_t bus, device, function;
 };
 
+/* Which CPU it is: for people, and for what is known of such CPUs. "" and 0: unknown. */
+struct hoop_topo_cpu {
+    const char *arch, *vendor; /* "x86_64", "GenuineIntel" */
+    int family, model;
+};
+
 struct hoop_topo_node {
     enum hoop_topo_kind kind;
     int number;     /* NUMA node, package: the system's number, maybe with gaps; others: 0, 1, … in order */
@@ -69,14 +76,19 @@ struct hoop_topo_node {
     int uplink;     /* link to the parent, -1 if there is none */
     enum hoop_topo_source source;       /* who told that it exists, where it hangs and the identity below */
     struct hoop_topo_bus bus;           /* bridges of the host: domain and the first bus below */
-    uint16_t vendor, device, pci_class; /* PCI ids; 0 where bus is not known */
-    bool rdma;                          /* NIC: verbs or the like, not sockets only */
-    const char *name;                   /* as the system calls it ("mlx5_0", "nvml0"); "" if it has no name */
-    const char *names;                  /* all its names, parted by commas */
-    const char *model;                  /* for people; "" if unknown */
-    struct hoop_topo_fact memory;       /* machine, NUMA node: bytes */
-    struct hoop_topo_fact memory_numa;  /* GPU: number of the NUMA node that its memory is, where it is one */
-    struct hoop_topo_fact ordinal;      /* GPU: its number as a CUDA device of this process */
+    uint16_t vendor, device, pci_class; /* PCI ids; 0 where bus is not known or nobody told */
+    uint16_t subsystem_vendor, subsystem_device;
+    bool rdma;                         /* NIC: verbs or the like, not sockets only */
+    const char *name;                  /* as the system calls it ("mlx5_0", "nvml0"); "" if it has no name */
+    const char *names;                 /* all its names, parted by commas */
+    const char *model;                 /* for people; "" if unknown */
+    struct hoop_topo_fact memory;      /* machine, NUMA node: bytes */
+    struct hoop_topo_fact memory_numa; /* GPU: number of the NUMA node that its memory is, where it is one */
+    struct hoop_topo_fact
+        ordinal; /* GPU: its number as a CUDA device of this process, or of who wrote the file; NIC: of the latter */
+    struct hoop_topo_fact port_speed; /* NIC: GB/s of its port, one direction */
+    struct hoop_topo_cpu cpu;         /* machine (arch only), package, NUMA node */
+    int listed; /* GPU, NIC, PCI device: its place in the file that told of it, among all, from 1; 0: none */
 };
 
 enum hoop_topo_link_kind {
@@ -84,7 +96,9 @@ enum hoop_topo_link_kind {
     HOOP_TOPO_LINK_MEMORY, /* NUMA node and its package or machine */
     HOOP_TOPO_LINK_HOST,   /* host bridge and the CPUs it hangs on */
     HOOP_TOPO_LINK_PCI,
-    HOOP_TOPO_LINK_NVLINK, /* two GPUs, or a GPU and a switch or package */
+    HOOP_TOPO_LINK_NVLINK, /* two GPUs, or a GPU and a switch, package or NUMA node */
+    HOOP_TOPO_LINK_XGMI,   /* two GPUs */
+    HOOP_TOPO_LINK_C2C,    /* a GPU and the NUMA node of the CPU beside it */
     HOOP_TOPO_LINK_PEER,   /* two GPUs that reach each other's memory; says nothing of the way */
     HOOP_TOPO_LINK_KINDS
 };
@@ -133,10 +147,11 @@ HOOP_API enum hoop_status hoop_topo_detect_devices(struct hoop_topo **topo);
 /* Read a recorded machine.
  *
  * topo         as for detect.
- * path         an XML file of hwloc (what `lstopo file.xml` writes), at most 64 MiB; or "synthetic:" and a description
- *              in hwloc's words, such as "synthetic:pack:2 [numa] core:4 pu:2".
- * A file that is cut off, nested deeper than 128 or otherwise not well-formed is refused. A well-formed one goes to hwloc,
- * whose older versions may crash on contradictory content: do not give it files of people you do not trust.
+ * path         an XML file of hwloc (what `lstopo file.xml` writes) or a topology file of NCCL (version 1) or RCCL (2), at
+ *              most 64 MiB; or "synthetic:" and a description in hwloc's words, such as
+ *              "synthetic:pack:2 [numa] core:4 pu:2".
+ * A file that is cut off, nested deeper than 128 or otherwise not well-formed is refused. A well-formed one of hwloc goes to
+ * hwloc, whose older versions may crash on contradictory content: do not give it files of people you do not trust.
  * Blocking: on the file.   Threads: any.
  * Errors: HOOP_ERR_ARG (not such a file; says what it is, if it can), HOOP_ERR_SYSTEM (cannot be read),
  * HOOP_ERR_UNSUPPORTED (a format version that the linked hwloc does not read), HOOP_ERR_MEMORY. */
@@ -148,6 +163,10 @@ HOOP_API void hoop_topo_free(struct hoop_topo *topo);
 /* Where the topology comes from, for people: "this machine, read by hwloc 2.9.0".
  * The text lives as long as the topology.   Blocking: never.   Threads: any.   Errors: none. */
 HOOP_API const char *hoop_topo_origin(const struct hoop_topo *topo);
+
+/* Remark i on what was read, for people: what a file says that cannot be, or what it leaves out. NULL past the end.
+ * The text lives as long as the topology.   Blocking: never.   Threads: any.   Errors: none. */
+HOOP_API const char *hoop_topo_note(const struct hoop_topo *topo, int i);
 
 /* Node i, link i; NULL past the end. They live as long as the topology. Node 0 is the machine, and a parent comes
  * before its children of another kind.   Blocking: never.   Threads: any.   Errors: none. */
@@ -175,7 +194,26 @@ HOOP_API const char *hoop_topo_class_name(enum hoop_topo_class path);
  * Blocking: never.   Threads: any.   Errors: HOOP_TOPO_CLASS_UNKNOWN for a number that is no node. */
 HOOP_API enum hoop_topo_class hoop_topo_path_class(const struct hoop_topo *topo, int a, int b);
 
-/* The fabric between two GPUs: NVLinks that join them directly, or through switches (all switches are one fabric).
+/* How far two devices are apart as NCCL counts: along its tree of PCI switches, where a switch is one node and the two levels
+ * of a Broadcom switch are one. It knows no difference between host bridges of one CPU. */
+enum hoop_topo_nccl {
+    HOOP_TOPO_NCCL_LOC, /* one PCI function */
+    HOOP_TOPO_NCCL_PIX, /* one PCI switch */
+    HOOP_TOPO_NCCL_PXB, /* several PCI switches */
+    HOOP_TOPO_NCCL_PHB, /* through the CPU (the NUMA node) that both hang on */
+    HOOP_TOPO_NCCL_SYS, /* from one CPU to another */
+    HOOP_TOPO_NCCL_UNKNOWN,
+    HOOP_TOPO_NCCL_CLASSES
+};
+
+/* The class of the path between nodes a and b, GPUs, NICs or other PCI devices; GPU fabrics do not count.
+ * Blocking: never.   Threads: any.   Errors: HOOP_TOPO_NCCL_UNKNOWN for a number that is no device. */
+HOOP_API enum hoop_topo_nccl hoop_topo_nccl_class(const struct hoop_topo *topo, int a, int b);
+
+/* "LOC", "PIX", … "?".   Blocking: never.   Threads: any.   Errors: "?" for a value that is none. */
+HOOP_API const char *hoop_topo_nccl_name(enum hoop_topo_nccl path);
+
+/* The fabric between two GPUs: NVLinks or XGMI links that join them directly, or through switches (all switches are one fabric).
  *
  * count, gigabytes_per_second   receive the links side by side and their speed in one direction; may be NULL. Both
  *              may be unknown although the result is true. Through switches it is the lesser of what the two have.

@@ -10,7 +10,7 @@
 
 enum { NVIDIA = 0x10de, AMD = 0x1002, INTEL = 0x8086, CRAY = 0x17db };
 enum { CLASS_NETWORK = 0x02, CLASS_DISPLAY = 0x03, CLASS_ACCELERATOR = 0x12 }; /* high byte of the class */
-enum { CLASS_INFINIBAND = 0x0207, CLASS_VGA = 0x0300, CLASS_OTHER_BRIDGE = 0x0680 };
+enum { CLASS_INFINIBAND = 0x0207, CLASS_VGA = 0x0300, CLASS_3D = 0x0302, CLASS_OTHER_BRIDGE = 0x0680 };
 
 /* Console chips of AMD's ATI line: Rage XL, Radeon RV100, ES1000. */
 static bool console_chip(uint16_t device)
@@ -30,6 +30,8 @@ static bool is_gpu(const struct hoop_topo_identity *identity)
     if (base != CLASS_DISPLAY && base != CLASS_ACCELERATOR)
         return false;
     switch (identity->vendor) {
+    case 0: /* nobody told the maker, as in NCCL's templates: console chips are VGA controllers, not of these classes */
+        return identity->pci_class == CLASS_3D || base == CLASS_ACCELERATOR;
     case NVIDIA:
         return true;
     case AMD:
@@ -53,6 +55,27 @@ enum hoop_topo_kind hoop_topo_classify(const struct hoop_topo_identity *identity
     /* Cray's Slingshot calls itself Ethernet and has no verbs device. */
     *rdma = identity->verbs || identity->pci_class == CLASS_INFINIBAND || identity->vendor == CRAY;
     return HOOP_TOPO_NIC;
+}
+
+double hoop_topo_fabric_rate(uint16_t vendor, uint16_t device)
+{
+    static const struct {
+        uint16_t first, last;
+        double rate;
+    } generations[] = {
+        {0x66a0, 0x66af, 46},   /* Vega 20 (MI50, MI60) */
+        {0x7388, 0x738f, 46},   /* MI100 */
+        {0x7408, 0x740f, 50},   /* MI200 */
+        {0x74a0, 0x74bf, 64},   /* MI300 */
+        {0x75a0, 0x75bf, 76.8}, /* MI350 */
+    };
+
+    if (vendor == NVIDIA)
+        return hoop_topo_nvlink_rate(device);
+    for (size_t i = 0; vendor == AMD && i < sizeof(generations) / sizeof(generations[0]); i++)
+        if (device >= generations[i].first && device <= generations[i].last)
+            return generations[i].rate;
+    return 0;
 }
 
 double hoop_topo_nvlink_rate(uint16_t device)

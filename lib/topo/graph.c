@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* The topology graph: building, the order of nodes, look-up, digest. See model.h for how it is built. */
 #include <ctype.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "topo/model.h"
+
+enum { MOST_NOTES = 48 };
 
 enum hoop_status hoop_topo_create(struct hoop_topo **topo)
 {
@@ -35,6 +38,7 @@ void hoop_topo_free(struct hoop_topo *topo)
         hwloc_bitmap_free(topo->core[i]);
     hwloc_bitmap_free(topo->allowed);
     hoop_free(topo->core);
+    hoop_free(topo->note);
     hoop_free(topo->link);
     hoop_free(topo->place);
     hoop_arena_clear(&topo->arena);
@@ -73,7 +77,10 @@ int hoop_topo_add(struct hoop_topo *topo, const struct hoop_topo_node *node, hwl
     new.node.name = hoop_topo_keep_text(topo, node->name);
     new.node.names = hoop_topo_keep_text(topo, node->names);
     new.node.model = hoop_topo_keep_text(topo, node->model);
-    if (new.node.name == NULL || new.node.names == NULL || new.node.model == NULL ||
+    new.node.cpu.arch = hoop_topo_keep_text(topo, node->cpu.arch);
+    new.node.cpu.vendor = hoop_topo_keep_text(topo, node->cpu.vendor);
+    if (new.node.name == NULL || new.node.names == NULL || new.node.model == NULL || new.node.cpu.arch == NULL ||
+        new.node.cpu.vendor == NULL ||
         !make_room((void **)&topo->place, topo->nodes, &topo->node_room, sizeof(*topo->place)))
         return -1;
     new.cpus = cpus == NULL ? hwloc_bitmap_alloc() : hwloc_bitmap_dup(cpus);
@@ -93,6 +100,23 @@ enum hoop_status hoop_topo_join(struct hoop_topo *topo, const struct hoop_topo_l
     if (!make_room((void **)&topo->link, topo->links, &topo->link_room, sizeof(*topo->link)))
         return HOOP_ERR_MEMORY;
     topo->link[topo->links++] = *link;
+    return HOOP_OK;
+}
+
+enum hoop_status hoop_topo_remark(struct hoop_topo *topo, const char *format, ...)
+{
+    char text[256];
+    va_list values;
+
+    if (topo->notes == MOST_NOTES)
+        return HOOP_OK;
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    const char *kept = hoop_topo_keep_text(topo, text);
+    if (kept == NULL || !make_room((void **)&topo->note, topo->notes, &topo->note_room, sizeof *topo->note))
+        return HOOP_ERR_MEMORY;
+    topo->note[topo->notes++] = kept;
     return HOOP_OK;
 }
 
@@ -162,7 +186,8 @@ static int compare_places(const void *first, const void *second)
         return hoop_topo_compare_names(a->name, b->name);
     if (bus_a != bus_b)
         return bus_a < bus_b ? -1 : 1;
-    return hoop_topo_compare_names(a->names, b->names);
+    const int names = hoop_topo_compare_names(a->names, b->names);
+    return names != 0 ? names : (a->listed > b->listed) - (a->listed < b->listed);
 }
 
 static int compare_links(const void *first, const void *second)
@@ -305,9 +330,29 @@ enum hoop_status hoop_topo_seal(struct hoop_topo *topo)
 
 /* ---- look-up ---- */
 
+bool hoop_topo_same_bus(const struct hoop_topo_bus *a, const struct hoop_topo_bus *b)
+{
+    return a->known == b->known && a->domain == b->domain && a->bus == b->bus && a->device == b->device &&
+           a->function == b->function;
+}
+
+int hoop_topo_at_bus(const struct hoop_topo *topo, const struct hoop_topo_bus *bus)
+{
+    for (int i = 0; i < topo->nodes; i++)
+        if (topo->place[i].node.kind >= HOOP_TOPO_GPU && topo->place[i].node.bus.known &&
+            hoop_topo_same_bus(&topo->place[i].node.bus, bus))
+            return i;
+    return -1;
+}
+
 const char *hoop_topo_origin(const struct hoop_topo *topo)
 {
     return topo == NULL ? "" : topo->origin;
+}
+
+const char *hoop_topo_note(const struct hoop_topo *topo, int i)
+{
+    return topo != NULL && i >= 0 && i < topo->notes ? topo->note[i] : NULL;
 }
 
 const struct hoop_topo_node *hoop_topo_node(const struct hoop_topo *topo, int i)
@@ -352,7 +397,8 @@ const char *hoop_topo_kind_name(enum hoop_topo_kind kind)
 
 const char *hoop_topo_link_name(enum hoop_topo_link_kind kind)
 {
-    static const char *const names[HOOP_TOPO_LINK_KINDS] = {"socket", "memory", "host", "PCI", "NVLink", "peer access"};
+    static const char *const names[HOOP_TOPO_LINK_KINDS] = {"socket", "memory", "host", "PCI",
+                                                            "NVLink", "XGMI",   "C2C",  "peer access"};
 
     return kind < HOOP_TOPO_LINK_KINDS ? names[kind] : "?";
 }
@@ -360,7 +406,7 @@ const char *hoop_topo_link_name(enum hoop_topo_link_kind kind)
 const char *hoop_topo_source_name(enum hoop_topo_source source)
 {
     static const char *const names[HOOP_TOPO_SOURCES] = {"unknown",   "hwloc",       "hwloc XML", "synthetic",
-                                                         "device id", "CUDA driver", "NVML"};
+                                                         "device id", "CUDA driver", "NVML",      "NCCL XML"};
 
     return source < HOOP_TOPO_SOURCES ? names[source] : "?";
 }

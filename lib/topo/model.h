@@ -29,6 +29,9 @@ struct hoop_topo {
     hwloc_bitmap_t *core; /* CPUs of each core, in the machine's order */
     int cores, core_room;
     hwloc_bitmap_t allowed; /* CPUs that the process may use */
+    const char **note;
+    int notes, note_room;
+    bool switches; /* bridges are whole switches, and host bridges are not told: the tree that NCCL keeps */
     uint64_t digest;
     char origin[192];
 };
@@ -46,6 +49,10 @@ enum hoop_status hoop_topo_join(struct hoop_topo *topo, const struct hoop_topo_l
 
 /* Add a core.   Errors: HOOP_ERR_MEMORY. */
 enum hoop_status hoop_topo_add_core(struct hoop_topo *topo, hwloc_const_bitmap_t cpus);
+
+/* Add a remark for people; those beyond a few dozen are dropped.   Errors: HOOP_ERR_MEMORY. */
+enum hoop_status hoop_topo_remark(struct hoop_topo *topo, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* Sort, number and digest.   Errors: HOOP_ERR_MEMORY. */
 enum hoop_status hoop_topo_seal(struct hoop_topo *topo);
@@ -65,9 +72,26 @@ struct hoop_topo_identity {
 /* Kind of a PCI function that is no bridge, and whether a NIC does RDMA. */
 enum hoop_topo_kind hoop_topo_classify(const struct hoop_topo_identity *identity, bool *rdma);
 
+/* NVLink or XGMI: 10^9 bytes a second of one link in one direction, as the makers give it; 0 if the id tells nothing. */
+double hoop_topo_fabric_rate(uint16_t vendor, uint16_t device);
+
 /* NVLink: 10^9 bytes a second of one link in one direction as hwloc counts them for that GPU; 0 if the id tells
  * nothing. */
 double hoop_topo_nvlink_rate(uint16_t device);
+
+/* ---- texts of facts ---- */
+
+/* "0000:1b:00.0" in hexadecimal digits, the domain of up to 8.   False: not such a text. */
+bool hoop_topo_parse_bus(const char *text, struct hoop_topo_bus *bus);
+
+/* "16.0 GT/s PCIe", or a prefix of it that ends after the number's unit: 10^9 transfers a second.   False: not such a text. */
+bool hoop_topo_parse_transfers(const char *text, double *gigatransfers);
+
+/* 10^9 bytes a second and lane that a PCI link carries at that rate, after its line code. */
+double hoop_topo_pci_lane(double gigatransfers);
+
+/* A set of CPUs as words of 32 bits in hexadecimal, parted by commas, the highest first.   False: not such a text, or too long. */
+bool hoop_topo_parse_mask(const char *text, hwloc_bitmap_t set);
 
 /* ---- sources ---- */
 
@@ -92,14 +116,24 @@ enum hoop_status hoop_topo_read_devices(struct hoop_topo *topo);
 /* Add the NVLinks that NVML knows. *told: it knows a GPU of the graph, so that no link means none.   Errors: HOOP_ERR_MEMORY. */
 enum hoop_status hoop_topo_read_nvml(struct hoop_topo *topo, bool *told);
 
+/* Both known and equal, or both unknown. */
+bool hoop_topo_same_bus(const struct hoop_topo_bus *a, const struct hoop_topo_bus *b);
+
+/* The PCI switches above a device as NCCL counts them, nearest first; returns how many, at most `most`. */
+int hoop_topo_switches_above(const struct hoop_topo *topo, int device, int *above, int most);
+
 /* The device, no bridge, with that bus id, before sealing; -1: none. */
 int hoop_topo_at_bus(const struct hoop_topo *topo, const struct hoop_topo_bus *bus);
 
 /* A copy of the text that lives as long as the topology; NULL: no memory. */
 const char *hoop_topo_keep_text(struct hoop_topo *topo, const char *text);
 
-/* Is the text a document that hwloc can read? Looks at the root element, the version and the shape.
- * Errors: HOOP_ERR_ARG, HOOP_ERR_UNSUPPORTED, with the cure. */
-enum hoop_status hoop_topo_recognize(const char *text, const char *name);
+/* Make a topology from a topology file of NCCL or RCCL; text ends with a NUL.
+ * Errors: HOOP_ERR_ARG, HOOP_ERR_UNSUPPORTED (a version we do not know, several hosts), HOOP_ERR_MEMORY. */
+enum hoop_status hoop_topo_read_nccl(struct hoop_topo **topo, const char *text, const char *name);
+
+/* Whose document is the text: *source HOOP_TOPO_HWLOC_XML, which hwloc can read, or HOOP_TOPO_NCCL_XML? Looks at the root
+ * element, and for hwloc at the version and the shape.   Errors: HOOP_ERR_ARG, HOOP_ERR_UNSUPPORTED, with the cure. */
+enum hoop_status hoop_topo_recognize(const char *text, const char *name, enum hoop_topo_source *source);
 
 #endif

@@ -90,15 +90,19 @@ enum hoop_topo_class hoop_topo_path_class(const struct hoop_topo *topo, int a, i
     const int meet = common_ancestor(topo, a, b);
     if (same_slot(node_at(topo, a), node_at(topo, b)))
         return HOOP_TOPO_PIX;
+    const int most =
+        topo->switches ? 0 : 1; /* a switch that stands as one node has its ports below the meeting point */
     if (node_at(topo, meet)->kind == HOOP_TOPO_PCI_BRIDGE)
-        return bridges_between(topo, a, meet) <= 1 && bridges_between(topo, b, meet) <= 1 ? HOOP_TOPO_PIX
-                                                                                          : HOOP_TOPO_PXB;
+        return bridges_between(topo, a, meet) <= most && bridges_between(topo, b, meet) <= most ? HOOP_TOPO_PIX
+                                                                                                : HOOP_TOPO_PXB;
     if (node_at(topo, meet)->kind == HOOP_TOPO_HOST_BRIDGE)
         return HOOP_TOPO_PHB;
     const struct hoop_topo_place *place_a = &topo->place[a], *place_b = &topo->place[b];
     if ((place_a->adrift || place_b->adrift) && !far_apart(place_a, place_b))
         return HOOP_TOPO_CLASS_UNKNOWN;
-    return hwloc_bitmap_isequal(place_a->numas, place_b->numas) ? HOOP_TOPO_NODE : HOOP_TOPO_SYS;
+    if (!hwloc_bitmap_isequal(place_a->numas, place_b->numas))
+        return HOOP_TOPO_SYS;
+    return topo->switches ? HOOP_TOPO_CLASS_UNKNOWN : HOOP_TOPO_NODE; /* through one host bridge or through two? */
 }
 
 const char *hoop_topo_class_name(enum hoop_topo_class path)
@@ -139,7 +143,7 @@ static struct fabric_links links_of(const struct hoop_topo *topo, int from, int 
         const struct hoop_topo_link *link = &topo->link[i];
         const int other = link->a == from ? link->b : link->b == from ? link->a : -1;
 
-        if (link->kind != HOOP_TOPO_LINK_NVLINK || other < 0)
+        if ((link->kind != HOOP_TOPO_LINK_NVLINK && link->kind != HOOP_TOPO_LINK_XGMI) || other < 0)
             continue;
         if (to < 0 ? node_at(topo, other)->kind != HOOP_TOPO_SWITCH : other != to)
             continue;

@@ -14,29 +14,6 @@
 
 enum { MOST_DEVICES = 64 };
 
-static bool parse_bus(const char *text, struct hoop_topo_bus *bus)
-{
-    unsigned domain, number, device, function;
-
-    if (sscanf(text, "%x:%x:%x.%x", &domain, &number, &device, &function) != 4 || number > 255 || device > 31 ||
-        function > 7)
-        return false;
-    *bus = (struct hoop_topo_bus){true, domain, (uint8_t)number, (uint8_t)device, (uint8_t)function};
-    return true;
-}
-
-int hoop_topo_at_bus(const struct hoop_topo *topo, const struct hoop_topo_bus *bus)
-{
-    for (int i = 0; i < topo->nodes; i++) {
-        const struct hoop_topo_bus *other = &topo->place[i].node.bus;
-
-        if (topo->place[i].node.kind >= HOOP_TOPO_GPU && other->known && other->domain == bus->domain &&
-            other->bus == bus->bus && other->device == bus->device && other->function == bus->function)
-            return i;
-    }
-    return -1;
-}
-
 static int numa_at(const struct hoop_topo *topo, int number)
 {
     for (int i = 0; i < topo->nodes; i++)
@@ -88,7 +65,7 @@ static enum hoop_status place_device(struct hoop_topo *topo, const struct hoop_d
     struct hoop_topo_bus bus;
 
     *place = -1;
-    if (!parse_bus(device->bus, &bus))
+    if (!hoop_topo_parse_bus(device->bus, &bus))
         return HOOP_OK;
     int i = hoop_topo_at_bus(topo, &bus);
     if (i < 0)

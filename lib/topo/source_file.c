@@ -54,15 +54,23 @@ static long format_version(const char *root)
     return strtol(at + sizeof(name), NULL, 10); /* behind the quote */
 }
 
-enum hoop_status hoop_topo_recognize(const char *text, const char *name)
+enum hoop_status hoop_topo_recognize(const char *text, const char *name, enum hoop_topo_source *source)
 {
     const char *root = root_element(text);
     const long mine = (long)(hwloc_get_api_version() >> 16);
 
+    *source = HOOP_TOPO_NCCL_XML;
     if (root != NULL && element_is(root, "system"))
-        return hoop_fail(HOOP_ERR_ARG, "%s: a topology file of NCCL or RCCL; only XML of hwloc is read", name);
+        return HOOP_OK;
+    if (root != NULL && element_is(root, "graphs"))
+        return hoop_fail(HOOP_ERR_ARG,
+                         "%s: a graph file of NCCL (rings and trees), not a topology; NCCL_TOPO_DUMP_FILE "
+                         "names where NCCL writes one",
+                         name);
     if (root == NULL || (!element_is(root, "topology") && !element_is(root, "root")))
-        return hoop_fail(HOOP_ERR_ARG, "%s: not XML of hwloc; lstopo FILE.xml writes such a file", name);
+        return hoop_fail(HOOP_ERR_ARG, "%s: neither XML of hwloc (lstopo FILE.xml) nor a topology file of NCCL or RCCL",
+                         name);
+    *source = HOOP_TOPO_HWLOC_XML;
     const long version = format_version(root);
     if (version > mine)
         return hoop_fail(HOOP_ERR_UNSUPPORTED,
@@ -109,6 +117,7 @@ static enum hoop_status load_file(struct hoop_topo **topo, const char *path)
 {
     char *text = NULL;
     size_t size = 0;
+    enum hoop_topo_source source;
     const int file = open(path, O_RDONLY | O_CLOEXEC);
 
     if (file < 0)
@@ -118,9 +127,10 @@ static enum hoop_status load_file(struct hoop_topo **topo, const char *path)
     if (status == HOOP_OK && strlen(text) + 1 != size)
         status = hoop_fail(HOOP_ERR_ARG, "%s: not a text: it has a NUL at byte %zu", path, strlen(text));
     if (status == HOOP_OK)
-        status = hoop_topo_recognize(text, path);
+        status = hoop_topo_recognize(text, path, &source);
     if (status == HOOP_OK)
-        status = hoop_topo_read_hwloc(topo, HOOP_TOPO_HWLOC_XML, text, (int)size, path, false);
+        status = source == HOOP_TOPO_NCCL_XML ? hoop_topo_read_nccl(topo, text, path)
+                                              : hoop_topo_read_hwloc(topo, source, text, (int)size, path, false);
     hoop_free(text);
     return status;
 }

@@ -66,6 +66,32 @@ static int node_above(hwloc_obj_t object)
     return 0;
 }
 
+/* 0 where the text is no number. */
+static int number_of(const char *text)
+{
+    char *end;
+    const long value = strtol(text, &end, 10);
+
+    return *end == '\0' && value > 0 && value < 65536 ? (int)value : 0;
+}
+
+/* A NUMA node's CPU is that of the package around it. */
+static struct hoop_topo_cpu cpu_of(const struct reader *reader, hwloc_obj_t object, enum hoop_topo_kind kind)
+{
+    struct hoop_topo_cpu cpu = {.arch = info_of(hwloc_get_root_obj(reader->hwloc), "Architecture")};
+
+    if (kind == HOOP_TOPO_MACHINE)
+        return cpu;
+    while (object != NULL && object->type != HWLOC_OBJ_PACKAGE)
+        object = object->parent;
+    if (object == NULL)
+        return cpu;
+    cpu.vendor = info_of(object, "CPUVendor");
+    cpu.family = number_of(info_of(object, "CPUFamilyNumber"));
+    cpu.model = number_of(info_of(object, "CPUModelNumber"));
+    return cpu;
+}
+
 static enum hoop_status add_cpu_object(struct reader *reader, hwloc_obj_t object, enum hoop_topo_kind kind)
 {
     const bool numa = kind == HOOP_TOPO_NUMA;
@@ -77,6 +103,7 @@ static enum hoop_status add_cpu_object(struct reader *reader, hwloc_obj_t object
         .parent = kind == HOOP_TOPO_MACHINE ? -1 : node_above(object),
         .source = reader->source,
         .model = kind == HOOP_TOPO_PACKAGE ? info_of(object, "CPUModel") : "",
+        .cpu = cpu_of(reader, object, kind),
         .memory = kind == HOOP_TOPO_PACKAGE
                       ? fact(reader, 0)
                       : fact(reader, (double)(numa ? object->attr->numanode.local_memory : object->total_memory)),
@@ -245,7 +272,9 @@ static enum hoop_status add_device(struct reader *reader, hwloc_obj_t object, in
                                   .bus = bus_of(pci),
                                   .vendor = pci->vendor_id,
                                   .device = pci->device_id,
-                                  .pci_class = pci->class_id};
+                                  .pci_class = pci->class_id,
+                                  .subsystem_vendor = pci->subvendor_id,
+                                  .subsystem_device = pci->subdevice_id};
 
     collect_names(&names, object);
     const struct hoop_topo_identity identity = {.vendor = pci->vendor_id,
@@ -277,6 +306,8 @@ static enum hoop_status add_bridge(struct reader *reader, hwloc_obj_t object, in
     node.vendor = bridge->upstream.pci.vendor_id;
     node.device = bridge->upstream.pci.device_id;
     node.pci_class = bridge->upstream.pci.class_id;
+    node.subsystem_vendor = bridge->upstream.pci.subvendor_id;
+    node.subsystem_device = bridge->upstream.pci.subdevice_id;
     node.model = info_of(object, "PCIDevice");
     return add_io(reader, object, &node, HOOP_TOPO_LINK_PCI, (double)bridge->upstream.pci.linkspeed);
 }
@@ -336,17 +367,13 @@ static void find_gpu_memory(struct reader *reader)
     hwloc_obj_t numa = NULL;
 
     while ((numa = hwloc_get_next_obj_by_type(reader->hwloc, HWLOC_OBJ_NUMANODE, numa)) != NULL) {
-        unsigned domain, bus, device, function;
+        struct hoop_topo_bus bus;
 
-        if (sscanf(info_of(numa, "PCIBusID"), "%x:%x:%x.%x", &domain, &bus, &device, &function) != 4)
+        if (!hoop_topo_parse_bus(info_of(numa, "PCIBusID"), &bus))
             continue;
-        for (int i = 0; i < reader->topo->nodes; i++) {
-            struct hoop_topo_node *node = &reader->topo->place[i].node;
-
-            if (node->kind == HOOP_TOPO_GPU && node->bus.domain == domain && node->bus.bus == bus &&
-                node->bus.device == device && node->bus.function == function)
-                node->memory_numa = (struct hoop_topo_fact){numa->os_index, reader->source};
-        }
+        const int gpu = hoop_topo_at_bus(reader->topo, &bus);
+        if (gpu >= 0 && reader->topo->place[gpu].node.kind == HOOP_TOPO_GPU)
+            reader->topo->place[gpu].node.memory_numa = (struct hoop_topo_fact){numa->os_index, reader->source};
     }
 }
 

@@ -9,7 +9,8 @@
 #include "base/alloc.h"
 #include "topo/model.h"
 
-static char box_path[4096]; /* tests/unit/topo/box.xml */
+static enum hoop_topo_source source; /* what the last text was taken for */
+static char box_path[4096];          /* tests/unit/topo/box.xml */
 
 START_TEST(texts_that_are_refused)
 {
@@ -17,11 +18,12 @@ START_TEST(texts_that_are_refused)
         const char *text, *says;
         enum hoop_status status;
     } cases[] = {
-        {"", "not XML of hwloc", HOOP_ERR_ARG},
-        {"<", "not XML of hwloc", HOOP_ERR_ARG},
-        {"<!-- <topology> ", "not XML of hwloc", HOOP_ERR_ARG},
-        {"<topologyx version=\"2.0\">", "not XML of hwloc", HOOP_ERR_ARG},
-        {"<?xml version=\"1.0\"?><!-- a --><system version=\"1\">", "NCCL", HOOP_ERR_ARG},
+        {"", "neither XML of hwloc", HOOP_ERR_ARG},
+        {"<", "neither XML of hwloc", HOOP_ERR_ARG},
+        {"<!-- <topology> ", "neither XML of hwloc", HOOP_ERR_ARG},
+        {"<topologyx version=\"2.0\">", "neither XML of hwloc", HOOP_ERR_ARG},
+        {"<?xml version=\"1.0\"?><!-- a --><graphs version=\"1\">", "graph file of NCCL", HOOP_ERR_ARG},
+        {"<?xml version=\"1.0\"?><!-- a --><system version=\"1\">", "", HOOP_OK},
         {"<topology version=\"9.0\">", "format 9", HOOP_ERR_UNSUPPORTED},
         {"<topology version=\"2.0\"/>", "", HOOP_OK},
         {"<?xml version='1.0'?>\n<!DOCTYPE topology>\n<topology version='2.0'>\n</topology >\n", "", HOOP_OK},
@@ -41,7 +43,7 @@ START_TEST(texts_that_are_refused)
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const enum hoop_status status = hoop_topo_recognize(cases[i].text, "file");
+        const enum hoop_status status = hoop_topo_recognize(cases[i].text, "file", &source);
 
         ck_assert_msg(status == cases[i].status, "%s: %d, %s", cases[i].text, status, hoop_error_text());
         ck_assert_msg(status == HOOP_OK || strstr(hoop_error_text(), cases[i].says) != NULL, "%s: %s", cases[i].text,
@@ -62,7 +64,7 @@ START_TEST(nesting_is_limited)
         for (int i = 1; i < depth; i++)
             at += snprintf(at, 64, "</object>");
         snprintf(at, 64, "</topology>");
-        ck_assert_msg((hoop_topo_recognize(text, "file") == HOOP_OK) == (depth <= 128), "depth=%d: %s", depth,
+        ck_assert_msg((hoop_topo_recognize(text, "file", &source) == HOOP_OK) == (depth <= 128), "depth=%d: %s", depth,
                       hoop_error_text());
     }
 }
@@ -141,7 +143,7 @@ START_TEST(changed_files)
         memcpy(text, box, box_size);
         text[box_size] = '\0';
         text[(size_t)(seed >> 4) % box_size] = "\"'<>/=! "[seed >> 28 & 7];
-        refused += hoop_topo_recognize(text, "box") != HOOP_OK;
+        refused += hoop_topo_recognize(text, "box", &source) != HOOP_OK;
     }
     free(text);
     ck_assert_int_gt(refused, 1000);
@@ -149,16 +151,59 @@ START_TEST(changed_files)
 }
 END_TEST
 
+/* What of NCCL's files is refused, and what is left out with a remark. */
+START_TEST(nccl_texts)
+{
+    static const struct {
+        const char *text, *says; /* the error, or the remark; NULL: there is none */
+        enum hoop_status status;
+    } cases[] = {
+        {"<system version='1'/>", NULL, HOOP_OK},
+        {"<system version='3'/>", "version \"3\"", HOOP_ERR_UNSUPPORTED},
+        {"<system/>", "version \"\"", HOOP_ERR_UNSUPPORTED},
+        {"<system version='2'><cpu numaid='0' host_hash='0x1'/><cpu numaid='1' host_hash='0x2'/></system>",
+         "several hosts", HOOP_ERR_UNSUPPORTED},
+        {"<system version='1'><cpu numaid='0' affinity='f,g'/></system>", "affinity \"f,g\"", HOOP_OK},
+        {"<system version='1'><cpu numaid='0' affinity='123456789'/></system>", "no mask", HOOP_OK},
+        {"<system version='1'><cpu numaid='0'><pci busid='0:0:20.0'/></cpu></system>", "no bus id", HOOP_OK},
+        {"<system version='1'><cpu numaid='0'><pci busid='0:0:0.0' link_speed='16 gt'/></cpu></system>", "\"16 gt\"",
+         HOOP_OK},
+        {"<system version='1'><cpu numaid='0'><pci busid='0:0:0.0'><gpu><nvlink target='0:1:0.0' "
+         "count='1'/></gpu></pci>"
+         "</cpu></system>",
+         "not in the file", HOOP_OK},
+        {"<system version='1'><cpu numaid='0'><pci busid='0:0:0.0'><gpu><xgmi target='x' count='1'/></gpu></pci></cpu>"
+         "</system>",
+         "is no bus id", HOOP_OK},
+        {"<system version='1'><cpu numaid='0'></system>", "mismatched tag", HOOP_ERR_ARG},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct hoop_topo *topo = NULL;
+        const enum hoop_status status = hoop_topo_read_nccl(&topo, cases[i].text, "file");
+        const char *said = status == HOOP_OK ? hoop_topo_note(topo, 0) : hoop_error_text();
+
+        ck_assert_msg(status == cases[i].status, "%s: %d, %s", cases[i].text, status, hoop_error_text());
+        ck_assert_msg(cases[i].says == NULL ? said == NULL : said != NULL && strstr(said, cases[i].says) != NULL,
+                      "%s: %s", cases[i].text, said);
+        hoop_topo_free(topo);
+    }
+}
+END_TEST
+
 START_TEST(memory_runs_out)
 {
+    static const char *const files[] = {"box.xml", "nccl.xml"};
+    char path[4200];
     bool done = false;
 
+    snprintf(path, sizeof path, "%.*s/%s", (int)(strlen(box_path) - strlen("/box.xml")), box_path, files[_i]);
     for (long n = 1; !done; n++) {
         struct hoop_topo *topo = NULL;
 
         ck_assert_int_lt(n, 2000);
         hoop_alloc_fail_at(n);
-        const enum hoop_status status = hoop_topo_load(&topo, box_path);
+        const enum hoop_status status = hoop_topo_load(&topo, path);
         done = hoop_alloc_fail_at(0) < n;
         ck_assert_msg(done ? status == HOOP_OK : status == HOOP_ERR_MEMORY && topo == NULL, "n=%ld: %d", n, status);
         hoop_topo_free(topo);
@@ -170,15 +215,16 @@ int main(void)
 {
     Suite *suite = suite_create("topo files");
     TCase *tests = tcase_create("topo");
-    const char *source = getenv("TEST_SOURCE");
+    const char *folder = getenv("TEST_SOURCE");
 
-    snprintf(box_path, sizeof(box_path), "%s/tests/unit/topo/box.xml", source != NULL ? source : ".");
+    snprintf(box_path, sizeof(box_path), "%s/tests/unit/topo/box.xml", folder != NULL ? folder : ".");
     tcase_add_test(tests, texts_that_are_refused);
     tcase_add_test(tests, nesting_is_limited);
     tcase_add_test(tests, files_that_are_refused);
+    tcase_add_test(tests, nccl_texts);
     tcase_add_loop_test(tests, cut_files, 0, 2);
     tcase_add_test(tests, changed_files);
-    tcase_add_test(tests, memory_runs_out);
+    tcase_add_loop_test(tests, memory_runs_out, 0, 2);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* Recorded machines against answer tables, where a collection of them is at hand.
  *
- * The collection is a folder with hwloc/NAME.xml and expected/hwloc.NAME.xml.tsv: in $HOOP_TOPOLOGIES, or
- * shared/topologies beside the source folder. Rows of a table: "D label busid …" devices, "M label …" PCI classes
- * (the first M row names the columns), "L label …" NVLink as "NV:<MB/s>" direct or "NVS:<MB/s>" through switches.
- * Without the collection the test is skipped. */
+ * The collection is a folder with hwloc/NAME.xml and expected/hwloc.NAME.xml.tsv, nccl/… and rccl/… likewise: in
+ * $HOOP_TOPOLOGIES, or shared/topologies beside the source folder. Rows of a table: "D label busid …" devices, "M label …" PCI
+ * classes (the first M row names the columns; topo_tables.sh compares those of NCCL and RCCL), "L label …" the fabric: for
+ * hwloc NVLink as "NV:<MB/s>" direct or "NVS:<MB/s>" through switches; for the others the number of links, "s18" for links into
+ * switches, "self12" for links that name their own GPU. Without the collection the test is skipped. */
 #include <check.h>
 #include <glob.h>
 #include <stdio.h>
@@ -89,6 +90,56 @@ static void check_fabric(const struct hoop_topo *topo, const struct row *row)
     }
 }
 
+/* The GPU that a table of NCCL calls GPU`number`: by its "dev". */
+static int dev(const struct hoop_topo *topo, int number)
+{
+    const struct hoop_topo_node *found;
+
+    for (int i = 0; (found = hoop_topo_node(topo, i)) != NULL; i++)
+        if (found->kind == HOOP_TOPO_GPU && found->ordinal.source == HOOP_TOPO_NCCL_XML &&
+            found->ordinal.value == number)
+            return i;
+    ck_abort_msg("no GPU with dev %d", number);
+    return -1;
+}
+
+static void check_links(const struct hoop_topo *topo, const struct row *row)
+{
+    for (int i = 2; i < row->cells; i++) {
+        struct hoop_topo_fact count = {0};
+        const char *cell = row->cell[i][0] == 's' && row->cell[i][1] != 'e' ? row->cell[i] + 1 : row->cell[i];
+        const int a = dev(topo, (int)strtol(row->cell[1] + 3, NULL, 10)), b = dev(topo, i - 2);
+        const long expected = strtol(cell, NULL, 10); /* 0 for "X" and "self12" */
+
+        hoop_topo_fabric(topo, a, b, &count, NULL);
+        ck_assert_msg(count.value == expected, "%s, GPU%d: %g links, not %s", row->cell[1], i - 2, count.value,
+                      row->cell[i]);
+    }
+}
+
+static bool says(const struct hoop_topo *topo, const char *text)
+{
+    for (int i = 0; hoop_topo_note(topo, i) != NULL; i++)
+        if (strstr(hoop_topo_note(topo, i), text) != NULL)
+            return true;
+    return false;
+}
+
+/* Only the links: names and classes are compared with what hoop-topo prints. */
+static void check_nccl_table(const struct hoop_topo *topo, FILE *file)
+{
+    static struct row row;
+    bool self = false;
+
+    while (read_row(file, &row))
+        if (strcmp(row.cell[0], "L") == 0) {
+            check_links(topo, &row);
+            for (int i = 2; i < row.cells; i++)
+                self |= strncmp(row.cell[i], "self", 4) == 0;
+        }
+    ck_assert_int_eq(self, says(topo, "that GPU itself"));
+}
+
 static void check_table(const struct hoop_topo *topo, FILE *file)
 {
     static struct row head, row;
@@ -117,12 +168,13 @@ static void check_table(const struct hoop_topo *topo, FILE *file)
 
 START_TEST(recorded_machine)
 {
-    const char *table = tables.gl_pathv[_i], *name = strrchr(table, '/') + sizeof("hwloc.");
+    const char *table = tables.gl_pathv[_i], *name = strrchr(table, '/') + 1, *dot = strchr(name, '.');
     char path[8192];
     struct hoop_topo *topo = NULL;
 
     const int folder = (int)(strrchr(table, '/') - table) - (int)sizeof("expected") + 1;
-    snprintf(path, sizeof(path), "%.*shwloc/%.*s", folder, table, (int)strlen(name) - 4, name);
+    snprintf(path, sizeof(path), "%.*s%.*s/%.*s", folder, table, (int)(dot - name), name, (int)strlen(dot + 1) - 4,
+             dot + 1);
     const enum hoop_status status = hoop_topo_load(&topo, path);
     if (strstr(path, ".v3.xml") != NULL && status == HOOP_ERR_UNSUPPORTED) {
         ck_assert(strstr(hoop_error_text(), "format 3") != NULL);
@@ -131,7 +183,10 @@ START_TEST(recorded_machine)
     ck_assert_msg(status == HOOP_OK, "%s: %s", path, hoop_error_text());
     FILE *file = fopen(table, "r");
     ck_assert_ptr_nonnull(file);
-    check_table(topo, file);
+    if (strncmp(name, "hwloc.", 6) == 0)
+        check_table(topo, file);
+    else
+        check_nccl_table(topo, file);
     fclose(file);
     hoop_topo_free(topo);
 }
@@ -143,10 +198,9 @@ int main(void)
     char pattern[4096];
 
     if (given != NULL)
-        snprintf(pattern, sizeof(pattern), "%s/expected/hwloc.*.tsv", given);
+        snprintf(pattern, sizeof(pattern), "%s/expected/*.tsv", given);
     else
-        snprintf(pattern, sizeof(pattern), "%s/../shared/topologies/expected/hwloc.*.tsv",
-                 source != NULL ? source : ".");
+        snprintf(pattern, sizeof(pattern), "%s/../shared/topologies/expected/*.tsv", source != NULL ? source : ".");
     if (glob(pattern, 0, NULL, &tables) != 0) {
         printf("no recorded machines: %s does not exist; set HOOP_TOPOLOGIES to the folder that has them\n", pattern);
         return SKIPPED;

@@ -41,6 +41,10 @@ expect box.matrix --input box.xml
 expect box.matrix -m --input=box.xml
 expect box.matrix_pci --input box.xml -mp
 expect box.matrix_pci --input box.xml --matrix_pci
+expect nccl.matrix --input nccl.xml
+expect nccl.paths --input nccl.xml --nccl
+expect nccl.tree --input nccl.xml --tree
+expect box.paths --input box.xml --nccl
 expect two-nodes.matrix --input 'synthetic:pack:2 [numa(memory=4GB)] core:2 pu:2'
 expect two-nodes.matrix -mp --input 'synthetic:pack:2 [numa(memory=4GB)] core:2 pu:2'
 
@@ -57,7 +61,7 @@ grep -q "$(printf '\033')" "$scratch/live" && { echo "failed: escapes without a 
 
 refuse 2 'no arguments are expected' something
 refuse 2 'unrecognized option' --nonsense
-refuse 1 'not XML of hwloc' --input box.tree
+refuse 1 'neither XML of hwloc' --input box.tree
 refuse 1 'No such file' --input none.xml
 if [ -w /dev/full ]; then
     "$tool" --input box.xml >/dev/full 2>"$scratch/err" && { echo "failed: a full disk is no error"; failed=1; }

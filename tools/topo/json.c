@@ -51,6 +51,8 @@ static void put_node(const struct hoop_topo *topo, FILE *out, int i)
         put_fact(out, "memory_numa", &node->memory_numa);
     if (node->kind == HOOP_TOPO_GPU)
         put_fact(out, "cuda_ordinal", &node->ordinal);
+    if (node->kind == HOOP_TOPO_NIC)
+        put_fact(out, "port_gigabytes_per_second", &node->port_speed);
     hoop_topo_cpu_list(topo, i, list, sizeof(list));
     put_text(out, "cpus", list);
     hoop_topo_numa_list(topo, i, list, sizeof(list));
@@ -108,6 +110,12 @@ void show_json(const struct hoop_topo *topo, FILE *out)
     fputs("],\n  \"links\": [", out);
     for (int i = 0; hoop_topo_link(topo, i) != NULL; i++)
         put_link(topo, out, i);
+    fputc(']', out);
+    fputs(",\n  \"remarks\": [", out);
+    for (int i = 0; hoop_topo_note(topo, i) != NULL; i++) {
+        fputs(i > 0 ? ", " : "", out);
+        hoop_json_string(out, hoop_topo_note(topo, i));
+    }
     fputc(']', out);
     put_matrix(topo, out);
     fputs("}\n", out);

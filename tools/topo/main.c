@@ -10,9 +10,9 @@
 #include "manual.h"
 #include "show.h"
 
-enum mode { MATRIX, MATRIX_PCI, TREE, JSON };
+enum mode { MATRIX, MATRIX_PCI, NCCL, TREE, JSON };
 
-enum { KEY_INPUT = 0x100, KEY_PCI, KEY_TREE, KEY_JSON };
+enum { KEY_INPUT = 0x100, KEY_PCI, KEY_NCCL, KEY_TREE, KEY_JSON };
 
 struct request {
     enum mode mode;
@@ -25,10 +25,11 @@ static const struct argp_option options[] = {
      "interfaces (the default)",
      0},
     {"matrix_pci", KEY_PCI, NULL, 0, "the same without GPU fabrics, also written -mp", 0},
+    {"nccl", KEY_NCCL, NULL, 0, "matrix of the classes that NCCL and RCCL give the paths along PCIe", 0},
     {"tree", KEY_TREE, NULL, 0, "the machine as a tree: sockets, NUMA nodes, bridges, devices", 0},
     {"json", KEY_JSON, NULL, 0, "all nodes and links with the source of each fact; what is unknown is null", 0},
     {"input", KEY_INPUT, "FILE", 0,
-     "show a recorded machine, not this one: XML of hwloc (lstopo FILE.xml), or "
+     "show a recorded machine, not this one: XML of hwloc (lstopo FILE.xml), a topology file of NCCL or RCCL, or "
      "synthetic:DESCRIPTION in hwloc's words",
      0},
     {NULL, 0, NULL, 0, NULL, 0},
@@ -44,6 +45,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         return 0;
     case KEY_PCI:
         request->mode = MATRIX_PCI;
+        return 0;
+    case KEY_NCCL:
+        request->mode = NCCL;
         return 0;
     case KEY_TREE:
         request->mode = TREE;
@@ -123,6 +127,9 @@ static void show(const struct hoop_topo *topo, enum mode mode)
     case MATRIX:
     case MATRIX_PCI:
         show_matrix(topo, stdout, mode == MATRIX_PCI, isatty(STDOUT_FILENO) == 1);
+        break;
+    case NCCL:
+        show_nccl(topo, stdout);
         break;
     case TREE:
         show_tree(topo, stdout, strcmp(nl_langinfo(CODESET), "UTF-8") == 0);

@@ -50,8 +50,19 @@ int matrix_rows(const struct hoop_topo *topo, bool pci, int **rows)
 
 /* Which of the rarer cells were printed, for the legend. */
 struct seen {
-    bool fabric, unknown;
+    bool nvlink, xgmi, unknown;
 };
+
+/* Do links of that kind end at the GPU? */
+static bool has_links(const struct hoop_topo *topo, int gpu, enum hoop_topo_link_kind kind)
+{
+    const struct hoop_topo_link *link;
+
+    for (int i = 0; (link = hoop_topo_link(topo, i)) != NULL; i++)
+        if (link->kind == kind && (link->a == gpu || link->b == gpu))
+            return true;
+    return false;
+}
 
 static void show_cell(const struct hoop_topo *topo, FILE *out, int a, int b, bool pci, struct seen *seen)
 {
@@ -61,11 +72,15 @@ static void show_cell(const struct hoop_topo *topo, FILE *out, int a, int b, boo
     if (path == HOOP_TOPO_SELF) {
         fputs("\t X ", out);
     } else if (!pci && hoop_topo_fabric(topo, a, b, &count, NULL)) {
-        seen->fabric = true;
+        const bool xgmi = has_links(topo, a, HOOP_TOPO_LINK_XGMI);
+
+        seen->xgmi |= xgmi;
+        seen->nvlink |= !xgmi;
+        fputs(xgmi ? "\tXG" : "\tNV", out);
         if (count.source == HOOP_TOPO_UNKNOWN)
-            fputs("\tNV?", out);
+            fputs("?", out);
         else
-            fprintf(out, "\tNV%.0f", count.value);
+            fprintf(out, "%.0f", count.value);
     } else {
         seen->unknown |= path == HOOP_TOPO_CLASS_UNKNOWN;
         fprintf(out, "\t%s", hoop_topo_class_name(path));
@@ -101,12 +116,17 @@ static void show_legend(FILE *out, const struct seen *seen, bool numa)
           "  PXB  = several PCIe bridges, no host bridge\n"
           "  PIX  = one PCIe bridge at most\n",
           out);
-    if (seen->fabric)
+    if (seen->xgmi)
+        fputs("  XG#  = # XGMI links side by side\n", out);
+    if (seen->nvlink)
         fputs("  NV#  = # NVLinks side by side, direct or through switches (NV?: nobody told how many)\n", out);
     if (numa)
         fputs("  NUMA row: memory of that node, with the CPUs near it; PHB to devices that are local to it\n", out);
     if (seen->unknown)
-        fputs("  ?    = nobody told where one of the two is: near which NUMA node, or on which PCI bus\n", out);
+        fputs("  ?    = nobody told where one of the two is: near which NUMA node, on which PCI bus, or how many host "
+              "bridges "
+              "are in between\n",
+              out);
 }
 
 static void show_nics(const struct hoop_topo *topo, FILE *out, const int *rows, int count)
@@ -147,11 +167,16 @@ static void show_gpus(const struct hoop_topo *topo, FILE *out, const int *rows, 
     for (int i = 0; i < count; i++) {
         const struct hoop_topo_node *node = hoop_topo_node(topo, rows[i]);
 
-        if (node->ordinal.source == HOOP_TOPO_UNKNOWN)
+        if (node->kind != HOOP_TOPO_GPU || node->ordinal.source == HOOP_TOPO_UNKNOWN)
             continue;
         if (!any)
             fputs("\nGPU Legend:\n\n", out);
         any = true;
+        if (node->ordinal.source != HOOP_TOPO_CUDA) {
+            fprintf(out, "  %s: device %.0f of who wrote the file%s%s\n", node->label, node->ordinal.value,
+                    node->model[0] != '\0' ? ", " : "", node->model);
+            continue;
+        }
         fprintf(out, "  %s: CUDA device %.0f, %s", node->label, node->ordinal.value, node->model);
         show_peers(topo, out, rows[i]);
     }

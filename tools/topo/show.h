@@ -12,6 +12,9 @@ enum { LIST_TEXT = 8192 }; /* bytes of a list of CPUs: enough for 2048 ranges th
 /* The matrix of path classes. pci: without GPU fabrics. underline: the header, for a terminal. */
 void show_matrix(const struct hoop_topo *topo, FILE *out, bool pci, bool underline);
 
+/* The matrix of NCCL's path classes. */
+void show_nccl(const struct hoop_topo *topo, FILE *out);
+
 /* The machine as a tree. lines: with the characters of boxes (UTF-8), else ASCII. */
 void show_tree(const struct hoop_topo *topo, FILE *out, bool lines);
 

@@ -43,12 +43,14 @@ static void show_device(const struct canvas *canvas, const struct hoop_topo_node
         fprintf(canvas->out, "  %04x:%02x:%02x.%x", bus->domain, bus->bus, bus->device, bus->function);
     if (node->names[0] != '\0')
         fprintf(canvas->out, "  %s", node->names);
-    if (bus->known)
+    if (node->vendor != 0)
         fprintf(canvas->out, "  [%04x:%04x]", node->vendor, node->device);
     if (node->model[0] != '\0')
         fprintf(canvas->out, " %s", node->model);
     if (node->kind == HOOP_TOPO_NIC)
         fputs(node->rdma ? ", RDMA" : ", sockets only", canvas->out);
+    if (node->port_speed.source != HOOP_TOPO_UNKNOWN)
+        fprintf(canvas->out, ", port %.3g GB/s", node->port_speed.value);
     if (link != NULL && link->gigabytes_per_second.source != HOOP_TOPO_UNKNOWN)
         fprintf(canvas->out, ", %.3g GB/s%s", link->gigabytes_per_second.value, link->current ? " now" : "");
     else if (node->kind == HOOP_TOPO_GPU || node->kind == HOOP_TOPO_NIC)
@@ -114,18 +116,25 @@ static void show_fabric(const struct hoop_topo *topo, FILE *out)
     bool any = false;
 
     for (int i = 0; (link = hoop_topo_link(topo, i)) != NULL; i++) {
-        if (link->kind != HOOP_TOPO_LINK_NVLINK)
+        if (link->kind < HOOP_TOPO_LINK_NVLINK || link->kind > HOOP_TOPO_LINK_C2C)
             continue;
         if (!any)
-            fputs("\nNVLink:\n", out);
+            fputs("\nFabric:\n", out);
         any = true;
-        fprintf(out, "  %s - %s", hoop_topo_node(topo, link->a)->label, hoop_topo_node(topo, link->b)->label);
+        fprintf(out, "  %s - %s  %s", hoop_topo_node(topo, link->a)->label, hoop_topo_node(topo, link->b)->label,
+                hoop_topo_link_name(link->kind));
         if (link->count.source != HOOP_TOPO_UNKNOWN)
             fprintf(out, "  %.0f link%s", link->count.value, link->count.value > 1 ? "s" : "");
         if (link->gigabytes_per_second.source != HOOP_TOPO_UNKNOWN)
             fprintf(out, "  %.4g GB/s each way", link->gigabytes_per_second.value);
         fputc('\n', out);
     }
+}
+
+static void show_remarks(const struct hoop_topo *topo, FILE *out)
+{
+    for (int i = 0; hoop_topo_note(topo, i) != NULL; i++)
+        fprintf(out, "%s  %s\n", i == 0 ? "\nRemarks:\n" : "", hoop_topo_note(topo, i));
 }
 
 void show_tree(const struct hoop_topo *topo, FILE *out, bool lines)
@@ -137,9 +146,13 @@ void show_tree(const struct hoop_topo *topo, FILE *out, bool lines)
                                   .through = lines ? "│   " : "|   ",
                                   .blank = "    "};
 
-    fprintf(out, "%s: %d core%s, %d CPU%s that this process may use\n\n", hoop_topo_origin(topo), hoop_topo_cores(topo),
-            hoop_topo_cores(topo) == 1 ? "" : "s", hoop_topo_cpus(topo), hoop_topo_cpus(topo) == 1 ? "" : "s");
+    fputs(hoop_topo_origin(topo), out);
+    if (hoop_topo_cores(topo) > 0)
+        fprintf(out, ": %d core%s, %d CPU%s that this process may use", hoop_topo_cores(topo),
+                hoop_topo_cores(topo) == 1 ? "" : "s", hoop_topo_cpus(topo), hoop_topo_cpus(topo) == 1 ? "" : "s");
+    fputs("\n\n", out);
     show_node(&canvas, 0);
     show_below(&canvas, 0, "");
     show_fabric(topo, out);
+    show_remarks(topo, out);
 }

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* The reader of NCCL's topology files: any text is read or refused, and what is read is a tree in which every pair of nodes has the
+ * same class in both directions. (What hwloc makes of its own files is its affair.) */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "topo/model.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+static void check(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+static void walk(const struct hoop_topo *topo)
+{
+    const struct hoop_topo_node *node;
+
+    for (int i = 0; (node = hoop_topo_node(topo, i)) != NULL; i++) {
+        check(node->parent < i || hoop_topo_node(topo, node->parent)->kind == node->kind);
+        for (int j = 0; j < i; j++) {
+            check(hoop_topo_nccl_class(topo, i, j) == hoop_topo_nccl_class(topo, j, i));
+            check(hoop_topo_path_class(topo, i, j) == hoop_topo_path_class(topo, j, i));
+            check(hoop_topo_fabric(topo, i, j, NULL, NULL) == hoop_topo_fabric(topo, j, i, NULL, NULL));
+        }
+    }
+    for (int i = 0; hoop_topo_link(topo, i) != NULL; i++)
+        check(hoop_topo_link(topo, i)->a < hoop_topo_link(topo, i)->b);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    struct hoop_topo *topo = NULL;
+    char *text = malloc(bytes + 1);
+    enum hoop_topo_source source;
+
+    check(text != NULL);
+    memcpy(text, data, bytes);
+    text[bytes] = '\0';
+    hoop_topo_recognize(text, "fuzz", &source);
+    if (hoop_topo_read_nccl(&topo, text, "fuzz") == HOOP_OK)
+        walk(topo);
+    hoop_topo_free(topo);
+    free(text);
+    return 0;
+}
