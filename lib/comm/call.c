@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "comm/device_call.h"
+#include "comm/publish.h"
 #include "comm/tune.h"
 #include "comm/uneven.h"
 #include "exec/stream.h"
@@ -32,65 +33,6 @@ static size_t judged(const struct hoop_comm_call *call)
         elements > SIZE_MAX / hoop_call_element(call))
         return SIZE_MAX;
     return elements * hoop_call_element(call);
-}
-
-/* ---- publication ---- */
-
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-    hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
-    return hash ^ hash >> 29;
-}
-
-/* The number under which a call is known to the peers. */
-static unsigned shown_coll(const struct hoop_comm_call *call)
-{
-    if (call->closing)
-        return HOOP_SHOWN_FINALIZE;
-    if (call->blocks == NULL)
-        return call->coll;
-    return call->coll == HOOP_ALL_GATHER ? HOOP_SHOWN_ALL_GATHERV : HOOP_SHOWN_ALL_TO_ALLV;
-}
-
-/* Its count: of an all_to_allv, where each rank has its own, the largest block as far as it is agreed. */
-static size_t shown_count(const struct hoop_comm_call *call)
-{
-    return call->blocks && call->coll == HOOP_ALL_TO_ALL ? call->blocks->largest : call->count;
-}
-
-/* Tell the peers what we call, before any data. Returns the fingerprint, which is also on every frame. It covers all calls
- * so far: two ranks that made different calls which neither could notice (each the root of its own broadcast) notice it
- * at their next call. */
-static uint64_t publish(const struct hoop_comm_call *call, uint64_t sequence)
-{
-    const unsigned coll = shown_coll(call);
-    const size_t count = shown_count(call);
-    const bool in_place = call->in_place && call->blocks == NULL; /* else agreed otherwise, or nobody's business */
-    const int root = call->blocks ? (int)(call->blocks->hash >> 33) : call->root;
-    const uint64_t kind = hoop_call_pack(
-        (struct hoop_call_kind){coll, (unsigned)call->type, (unsigned)call->op, in_place, call->device, root});
-    const uint64_t counted = mix(mix(call->comm->fingerprint, kind), count);
-    const uint64_t fingerprint = (call->element ? mix(counted, call->element) : counted) | 1;
-    struct hoop_card *card = hoop_board_card(call->comm->board, call->comm->rank);
-    struct hoop_call *record = &card->call[sequence % HOOP_CALL_RECORDS];
-
-    call->comm->fingerprint = fingerprint;
-    record->sequence = sequence;
-    record->count = count;
-    record->kind = kind;
-    __atomic_store_n(&record->fingerprint, fingerprint, __ATOMIC_RELAXED);
-    atomic_store_explicit(&card->started, sequence, memory_order_release);
-    return fingerprint;
-}
-
-uint64_t hoop_comm_publish(const struct hoop_comm_call *call)
-{
-    struct hoop_comm *comm = call->comm;
-
-    publish(call, ++comm->sequence);
-    const struct hoop_card *card = hoop_board_card(comm->board, comm->rank);
-    const struct hoop_call *record = &card->call[comm->sequence % HOOP_CALL_RECORDS];
-    return mix(mix(1, record->kind), record->count);
 }
 
 /* ---- numerics around a plan ---- */
@@ -167,17 +109,36 @@ static void run_alone(const struct hoop_comm_call *call)
 /* What ran, as stats tell it, of one length to be copied at once: in each other's memory what is combined is combined in slices,
  * as the plan of two-shot does, and the rest goes from each to each. */
 enum { WAY_NAME = 24 };
-static const char *name_of_way(const struct hoop_comm_call *call)
+void hoop_comm_name_flat(struct hoop_comm *comm, enum hoop_coll coll)
 {
     static const char ways[][2][WAY_NAME] = {[HOOP_FLAT_LINES] = {"flat/shm/lines", "flat/shm/lines"},
                                              [HOOP_FLAT_DIRECT] = {"flat/shm/direct", "twoshot/shm/direct"},
                                              [HOOP_FLAT_STAGED] = {"", "twoshot/shm/staged"}};
 
-    return ways[call->comm->flat.way][hoop_coll_shape(call->coll)->sums];
+    memcpy(comm->stats.last_plan, ways[comm->flat.way][hoop_coll_shape(coll)->sums], WAY_NAME);
+}
+
+enum hoop_status hoop_comm_run_flat(struct hoop_comm *comm, const struct hoop_flat_call *flat,
+                                    struct hoop_record *record)
+{
+    const bool timed = flat->vector >= TIMED_LEAST && flat->vector >= comm->flat.lend_least;
+    const uint64_t begin = timed ? hoop_now() : 0;
+
+    hoop_wait_begin(&comm->wait, comm->sequence);
+    const enum hoop_status status = hoop_flat_run(&comm->flat, flat, &comm->wait);
+    hoop_wait_settle(&comm->wait);
+    if (comm->flat.way != HOOP_FLAT_LINES) {
+        record->plan = comm->flat.way == HOOP_FLAT_DIRECT ? "direct" : "staged";
+        if (timed && status == HOOP_OK)
+            hoop_comm_time(comm, flat->coll, flat->vector, NULL, hoop_now() - begin);
+    }
+    hoop_comm_name_flat(comm, flat->coll);
+    return status;
 }
 
 /* Through slots or in each other's memory; HOOP_AGAIN: a plan is needed. */
-static enum hoop_status run_flat(const struct hoop_comm_call *call, size_t vector, size_t published, uint64_t tag)
+static enum hoop_status run_flat(const struct hoop_comm_call *call, size_t vector, size_t published, uint64_t tag,
+                                 struct hoop_record *record)
 {
     struct hoop_comm *comm = call->comm;
     const struct hoop_flat_call flat = {.coll = call->coll,
@@ -194,13 +155,9 @@ static enum hoop_status run_flat(const struct hoop_comm_call *call, size_t vecto
                                         .sequence = comm->sequence,
                                         .tag = tag};
 
-    const bool timed = vector >= TIMED_LEAST && vector >= comm->flat.lend_least;
-    const uint64_t begin = timed ? hoop_now() : 0;
-    const enum hoop_status status = hoop_flat_run(&comm->flat, &flat, &comm->wait);
-    hoop_wait_settle(&comm->wait);
-    if (timed && comm->flat.way != HOOP_FLAT_LINES && status == HOOP_OK)
-        hoop_comm_time(comm, call->coll, vector, NULL, hoop_now() - begin);
-    memcpy(comm->stats.last_plan, name_of_way(call), WAY_NAME);
+    const enum hoop_status status = hoop_comm_run_flat(comm, &flat, record);
+    if (status == HOOP_OK)
+        hoop_again_keep(call, &flat);
     return status;
 }
 
@@ -225,6 +182,15 @@ static enum hoop_status run_planned(const struct hoop_comm_call *call, const str
     return status == HOOP_OK && comm->tune ? hoop_tune_note(comm, ns) : status;
 }
 
+static struct hoop_problem problem_of(const struct hoop_comm_call *call)
+{
+    return (struct hoop_problem){.coll = call->coll,
+                                 .ranks = call->comm->ranks,
+                                 .in_place = call->in_place,
+                                 .channels = 1,
+                                 .uneven = call->blocks && call->coll == HOOP_ALL_TO_ALL};
+}
+
 /* What needs no plan comes first, since to weigh the plans would take as long as such a call. */
 static struct hoop_decision select_for(const struct hoop_comm_call *call, const struct hoop_problem *problem,
                                        size_t vector)
@@ -235,15 +201,21 @@ static struct hoop_decision select_for(const struct hoop_comm_call *call, const 
                             : hoop_comm_select(call->comm, problem, vector, false);
 }
 
+enum hoop_status hoop_comm_run_instead(const struct hoop_comm_call *call, uint64_t tag, struct hoop_record *record)
+{
+    const struct hoop_problem problem = problem_of(call);
+    const size_t vector = judged(call);
+
+    call->comm->chosen = select_for(call, &problem, vector);
+    record->plan = call->comm->chosen.algo->name;
+    return run_planned(call, call->comm->chosen.algo, vector, tag);
+}
+
 static enum hoop_status run_together(const struct hoop_comm_call *call, uint64_t tag, struct hoop_record *record)
 {
     struct hoop_comm *comm = call->comm;
     const struct hoop_choice *choice = &comm->choice;
-    const struct hoop_problem problem = {.coll = call->coll,
-                                         .ranks = comm->ranks,
-                                         .in_place = call->in_place,
-                                         .channels = 1,
-                                         .uneven = call->blocks && call->coll == HOOP_ALL_TO_ALL};
+    const struct hoop_problem problem = problem_of(call);
     const size_t vector = judged(call), published = hoop_coll_shape(call->coll)->in == HOOP_OWN_BLOCK
                                                         ? call->count * hoop_call_element(call)
                                                         : vector;
@@ -253,18 +225,14 @@ static enum hoop_status run_together(const struct hoop_comm_call *call, uint64_t
     comm->chosen = weigh ? select_for(call, &problem, vector) : (struct hoop_decision){.algo = choice->flat};
     const struct hoop_algo *algo = comm->chosen.algo;
 
-    hoop_wait_begin(&comm->wait, comm->sequence);
     record->plan = algo->name;
     if (direct || (small && algo == choice->flat)) {
-        const enum hoop_status status = run_flat(call, vector, published, tag);
-        if (comm->flat.way != HOOP_FLAT_LINES)
-            record->plan = comm->flat.way == HOOP_FLAT_DIRECT ? "direct" : "staged";
+        const enum hoop_status status = run_flat(call, vector, published, tag, record);
         if (status != HOOP_AGAIN)
             return status;
-        comm->chosen = select_for(call, &problem, vector);
-        algo = comm->chosen.algo;
-        record->plan = algo->name;
+        return hoop_comm_run_instead(call, tag, record);
     }
+    hoop_wait_begin(&comm->wait, comm->sequence);
     return run_planned(call, algo, vector, tag);
 }
 
@@ -338,7 +306,7 @@ enum hoop_status hoop_comm_run_part(const struct hoop_comm_call *call)
 {
     struct hoop_comm *comm = call->comm;
     enum hoop_status status = HOOP_OK;
-    const uint64_t tag = publish(call->shown ? call->shown : call, ++comm->sequence);
+    const uint64_t tag = hoop_publish(call->shown ? call->shown : call);
     struct hoop_record *record = hoop_record_begin(comm->recorder);
     *record = (struct hoop_record){.status = HOOP_AGAIN,
                                    .sequence = comm->sequence,
@@ -393,7 +361,7 @@ void hoop_comm_wait_for_turn(struct hoop_comm *comm, uint64_t ticket)
     while (atomic_load(&comm->served) != ticket) {
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec++; /* see take_turn_now */
+        until.tv_sec++; /* see hoop_comm_end_turn_now */
         pthread_cond_timedwait(&comm->turn, &comm->order, &until);
     }
     atomic_fetch_sub(&comm->waiting, 1);
@@ -423,17 +391,11 @@ static enum hoop_status take_turn(void *data)
     return status;
 }
 
-/* On the caller's thread, without lock or fence: as there is one call at a time, whoever could wait for the end of this one has not
- * begun. Should a program break that rule, the waiter looks again after a second. */
 static enum hoop_status take_turn_now(const struct hoop_comm_call *call)
 {
-    struct hoop_comm *comm = call->comm;
-
-    hoop_comm_wait_for_turn(comm, call->ticket);
+    hoop_comm_wait_for_turn(call->comm, call->ticket);
     const enum hoop_status status = run(call);
-    atomic_store_explicit(&comm->served, call->ticket + 1, memory_order_release);
-    if (atomic_load_explicit(&comm->waiting, memory_order_relaxed) > 0)
-        hoop_comm_end_turn(comm, call->ticket);
+    hoop_comm_end_turn_now(call->comm, call->ticket);
     return status;
 }
 

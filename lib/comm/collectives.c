@@ -130,8 +130,11 @@ static enum hoop_status check(struct hoop_comm_call *call)
 
 static enum hoop_status run(struct hoop_comm_call call, hoop_stream *stream)
 {
-    const enum hoop_status status = check(&call);
+    enum hoop_status status = stream ? HOOP_AGAIN : hoop_again_run(&call);
 
+    if (status != HOOP_AGAIN)
+        return status;
+    status = check(&call);
     return status == HOOP_OK ? hoop_comm_submit(&call, stream) : status;
 }
 

@@ -4,6 +4,7 @@
  *     hoop_all_reduce …   collectives.c   checks the arguments, makes a struct hoop_comm_call
  *     hoop_all_gatherv …  uneven.c        the same with blocks of different sizes
  *     hoop_start          handle.c        the same with a call that was made before
+ *                         again.c         a call like one before goes its way at once
  *     hoop_comm_submit    call.c          runs it now, or gives it to a stream; keeps the order of calls
  *     hoop_comm_run       call.c          publishes the call, chooses (select.c), runs flat or a plan, records the outcome
  *     hoop_comm_run_plan  planned.c       binds the plan, connects its links, drives the executor
@@ -18,6 +19,7 @@
 
 #include "base/settings.h"
 #include "base/status.h"
+#include "comm/again.h"
 #include "dtype/dtype.h"
 #include "exec/flat.h"
 #include "exec/host.h"
@@ -112,6 +114,7 @@ struct hoop_comm {
     struct hoop_exec *exec;
     struct hoop_flat flat;
     struct hoop_wait wait;
+    struct hoop_again again[HOOP_COLLS]; /* again.h: the latest small call of each collective */
     struct hoop_scratch tmp, wide_in, wide_out, counts;
     struct hoop_handle *handles;    /* persistent calls on it */
     uint64_t sequence, fingerprint; /* of the latest call */
@@ -200,6 +203,27 @@ enum hoop_status hoop_comm_run_calls(struct hoop_comm *comm, const struct hoop_c
 /* Wait until all calls before that ticket have ended; say that it has ended. */
 void hoop_comm_wait_for_turn(struct hoop_comm *comm, uint64_t ticket);
 void hoop_comm_end_turn(struct hoop_comm *comm, uint64_t ticket);
+
+/* The end of a turn on the caller's thread, without lock or fence: as there is one call at a time, whoever could wait for it
+ * has not begun. Should a program break that rule, the waiter looks again after a second. */
+static inline void hoop_comm_end_turn_now(struct hoop_comm *comm, uint64_t ticket)
+{
+    atomic_store_explicit(&comm->served, ticket + 1, memory_order_release);
+    if (atomic_load_explicit(&comm->waiting, memory_order_relaxed) > 0)
+        hoop_comm_end_turn(comm, ticket);
+}
+
+/* Run a published call through slots or in each other's memory; it is shown in the record and the figures. HOOP_AGAIN: a plan
+ * is needed, on all ranks.
+ * Blocking: until done or a verdict.   Errors: the verdict's. */
+enum hoop_status hoop_comm_run_flat(struct hoop_comm *comm, const struct hoop_flat_call *flat,
+                                    struct hoop_record *record);
+
+/* Show in the figures which of those ways the latest call went. */
+void hoop_comm_name_flat(struct hoop_comm *comm, enum hoop_coll coll);
+
+/* The same call by a plan, then. Errors: the call's, not concluded. */
+enum hoop_status hoop_comm_run_instead(const struct hoop_comm_call *call, uint64_t tag, struct hoop_record *record);
 
 /* Bytes that this rank's buffers of a call with equal blocks hold, a message included. */
 void hoop_call_held(const struct hoop_comm_call *call, size_t *in, size_t *out);

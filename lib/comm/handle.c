@@ -57,7 +57,10 @@ enum hoop_status hoop_start(struct hoop_handle *handle)
             "hoop_start: the communicator of this handle of %s%s was destroyed; free the handle, and make one "
             "on a living communicator",
             hoop_coll_name(handle->call.coll), handle->call.blocks ? "v" : "");
-    const enum hoop_status status = hoop_comm_usable(handle->call.comm, "hoop_start");
+    enum hoop_status status = handle->stream || handle->call.blocks ? HOOP_AGAIN : hoop_again_run(&handle->call);
+    if (status != HOOP_AGAIN)
+        return status;
+    status = hoop_comm_usable(handle->call.comm, "hoop_start");
     return status == HOOP_OK ? hoop_comm_submit(&handle->call, handle->stream) : status;
 }
 

@@ -89,6 +89,12 @@ static enum hoop_status publish(struct hoop_flat *flat, const struct hoop_flat_c
     return HOOP_OK;
 }
 
+enum hoop_status hoop_flat_put(struct hoop_flat *flat, const struct hoop_flat_call *call, struct hoop_wait *wait)
+{
+    flat->way = HOOP_FLAT_LINES;
+    return publish(flat, call, NULL, wait);
+}
+
 /* Wait for a rank's slot and give its data, and whether they are an offer. */
 static enum hoop_status read_slot(struct hoop_flat *flat, const struct hoop_flat_call *call, int rank,
                                   struct hoop_wait *wait, bool *offered)
@@ -182,6 +188,19 @@ static void finish(struct hoop_flat *flat, const struct hoop_flat_call *call)
     }
 }
 
+enum hoop_status hoop_flat_take(struct hoop_flat *flat, const struct hoop_flat_call *call, struct hoop_wait *wait)
+{
+    int offers;
+
+    enum hoop_status status = read_all(flat, call, wait, &offers);
+    if (status != HOOP_OK)
+        return status;
+    if (!call->in_place && call->root < 0 && call->user == NULL) /* apart from the output, and not written just now */
+        flat->inputs[flat->board->rank] = call->in;
+    finish(flat, call);
+    return HOOP_OK;
+}
+
 /* Broadcast and scatter: the root's slot is all there is to read. */
 static enum hoop_status take_from_root(struct hoop_flat *flat, const struct hoop_flat_call *call,
                                        const struct hoop_offer *offer, struct hoop_wait *wait)
@@ -220,6 +239,10 @@ enum hoop_status hoop_flat_run(struct hoop_flat *flat, const struct hoop_flat_ca
     int offers;
 
     flat->way = HOOP_FLAT_LINES;
+    if (hoop_flat_is_plain(flat, call)) {
+        const enum hoop_status status = publish(flat, call, NULL, wait);
+        return status == HOOP_OK && at_root ? hoop_flat_take(flat, call, wait) : status;
+    }
     if (lendable && hoop_direct_offer(flat->board, call, &own))
         offer = &own;
     else if (lendable && hoop_staged_fits(flat, call)) {

@@ -74,6 +74,18 @@ void hoop_flat_free(struct hoop_flat *flat);
  * Blocking: until done or a verdict.   Errors: the verdict's; a tag that differs passes the verdict. */
 enum hoop_status hoop_flat_run(struct hoop_flat *flat, const struct hoop_flat_call *call, struct hoop_wait *wait);
 
+/* Can the call only go through slots, with something from every rank? Then its two halves may be called apart, so that the caller can do
+ * what nobody waits for between them: to put this rank's vector, and, on ranks that get a result, to take it from all.
+ * Blocking and errors: as hoop_flat_run. */
+static inline bool hoop_flat_is_plain(const struct hoop_flat *flat, const struct hoop_flat_call *call)
+{
+    return call->vector < flat->lend_least && call->published <= flat->board->shape.flat &&
+           hoop_coll_shape(call->coll)->in != HOOP_ROOT_ONLY;
+}
+
+enum hoop_status hoop_flat_put(struct hoop_flat *flat, const struct hoop_flat_call *call, struct hoop_wait *wait);
+enum hoop_status hoop_flat_take(struct hoop_flat *flat, const struct hoop_flat_call *call, struct hoop_wait *wait);
+
 /* Wait until every rank has started call `need` or a later one.
  * Blocking: until then or a verdict.   Errors: the verdict's. */
 enum hoop_status hoop_flat_await_start(struct hoop_flat *flat, uint64_t need, struct hoop_wait *wait);

@@ -36,6 +36,12 @@ tests_multi_numerics_SOURCES = tests/multi/numerics.c tests/harness.c
 tests_multi_numerics_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_numerics_LDADD = $(TEST_LIBS)
 
+check_PROGRAMS += tests/multi/again
+TESTS += tests/multi/again
+tests_multi_again_SOURCES = tests/multi/again.c tests/cases.c tests/harness.c
+tests_multi_again_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_multi_again_LDADD = $(TEST_LIBS)
+
 check_PROGRAMS += tests/multi/determinism
 TESTS += tests/multi/determinism
 tests_multi_determinism_SOURCES = tests/multi/determinism.c tests/cases.c tests/harness.c tests/simulated.c tests/unit/dtype_reference.c
