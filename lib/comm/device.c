@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "comm/device_links.h"
+#include "comm/device_team.h"
 #include "comm/kernel.h"
 #include "comm/stage.h"
 #include "transports/landing.h"
@@ -116,6 +117,7 @@ void hoop_device_free(struct hoop_comm *comm)
     hoop_stage_free(device->stage);
     hoop_kernels_free(device->kernels);
     device->kernels = NULL;
+    hoop_device_team_leave(comm);
     hoop_device_links_free(comm);
     for (size_t i = 0; i < sizeof device->domain / sizeof *device->domain; i++)
         if (device->domain[i])

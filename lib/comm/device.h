@@ -26,8 +26,9 @@ struct hoop_comm_device {
     struct hoop_stage *stage;           /* stage.h; NULL until a call needs it */
     struct hoop_kernels *kernels;       /* kernel.h: runs calls as kernels; NULL: they are staged */
     struct hoop_domain *domain[HOOP_DEVICE_PATHS]; /* device_links.c: of links between kernels */
-    bool through_host;        /* some pair of ranks is linked through memory of the host; the same on all ranks */
-    struct hoop_link **links; /* by peer * (lanes - 1) + lane; NULL: none */
+    struct hoop_cuda_team *team; /* of the ranks of this process on this device; NULL: it is alone there */
+    bool through_host;           /* some pair of ranks is linked through memory of the host; the same on all ranks */
+    struct hoop_link **links;    /* by peer * (lanes - 1) + lane; NULL: none */
 };
 
 /* Zero-filled memory of the device.   Errors: HOOP_ERR_MEMORY, and those of mem/cuda.h.   Threads: any. */

@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "comm/device.h"
+#include "comm/device_team.h"
 #include "comm/kernel.h"
 #include "comm/stage.h"
 #include "comm/uneven.h"
@@ -115,6 +116,12 @@ static enum hoop_status check_cuda_stream(const struct hoop_comm_call *call, hoo
                            "%s: the stream is being captured into a graph, but this call is staged "
                            "through the host (hoop_explain says why); call outside of the capture",
                            name_of(call));
+    if (status == HOOP_OK && capturing && hoop_device_team_waits(call->comm))
+        status =
+            hoop_fail(HOOP_ERR_UNSUPPORTED,
+                      "%s: the stream is being captured into a graph, but rank %d shares its GPU with others, whose "
+                      "kernels are launched together; call outside of the capture, or give each rank a GPU",
+                      name_of(call), call->comm->rank);
     return status;
 }
 

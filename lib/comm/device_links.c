@@ -17,6 +17,7 @@
 #include "comm/device.h"
 #include "comm/device_meet.h"
 #include "comm/device_pattern.h"
+#include "comm/device_team.h"
 #include "comm/kernel.h"
 #include "transports/landing.h"
 #include "transports/transports.h"
@@ -42,6 +43,7 @@ struct view {
 struct fact {
     uint32_t content;      /* 1: yes; 0: no kernels at all, and why */
     uint32_t address_size; /* of its end of the path that is tried; 0: it has none */
+    uint64_t team;         /* the team that it has made for its device; 0: none */
     char why[WHY];
     unsigned char address[HOOP_ADDRESS_MAX];
     struct view view[]; /* of the path to each rank */
@@ -128,8 +130,11 @@ static enum hoop_status check_devices(const struct hoop_comm *comm)
         if (!comm->devices[b].present)
             return hoop_fail(HOOP_ERR_UNSUPPORTED, "rank %d has no device", b);
         for (int a = 0; a < b; a++)
-            if (hoop_device_same(&comm->devices[a], &comm->devices[b]))
-                return hoop_fail(HOOP_ERR_UNSUPPORTED, "ranks %d and %d share the GPU %s", a, b, comm->devices[a].bus);
+            if (hoop_device_same(&comm->devices[a], &comm->devices[b]) &&
+                !hoop_device_same_process(&comm->devices[a], &comm->devices[b]))
+                return hoop_fail(HOOP_ERR_UNSUPPORTED,
+                                 "ranks %d and %d, of two processes, share the GPU %s: kernels of processes take turns",
+                                 a, b, comm->devices[a].bus);
     }
     return comm->device ? HOOP_OK : hoop_fail(HOOP_ERR_UNSUPPORTED, "rank %d has no device", comm->rank);
 }
@@ -156,7 +161,7 @@ static bool linked(const struct survey *survey, int a, int b)
 static bool tries(const struct survey *survey, int a, int b)
 {
     const struct hoop_device_self *devices = survey->comm->devices;
-    const bool same = devices[a].process == devices[b].process;
+    const bool same = hoop_device_same_process(&devices[a], &devices[b]);
 
     return a != b && !linked(survey, a, b) &&
            (same ? path[survey->trying].same_process : path[survey->trying].other_process);
@@ -377,11 +382,28 @@ static enum hoop_status prepare(struct survey *survey)
     return comm->device->links ? hoop_pattern_new(&survey->pattern, comm) : HOOP_ERR_MEMORY;
 }
 
+/* Ranks of this process on one device: the first of them makes their team before all tell what they have, the others enter it then. */
+static enum hoop_status make_team(const struct survey *survey)
+{
+    struct hoop_comm *comm = survey->comm;
+
+    return hoop_device_team_maker(comm) == comm->rank ? hoop_device_team_make(comm, &own(survey)->team) : HOOP_OK;
+}
+
+static enum hoop_status enter_team(const struct survey *survey)
+{
+    const int maker = hoop_device_team_maker(survey->comm);
+
+    return maker < 0 ? HOOP_OK : hoop_device_team_enter(survey->comm, fact_of(survey, maker)->team);
+}
+
 static enum hoop_status try_links(struct survey *survey)
 {
-    if (own(survey)->content && prepare(survey) != HOOP_OK)
+    if (own(survey)->content && (prepare(survey) != HOOP_OK || make_team(survey) != HOOP_OK))
         object(survey);
     enum hoop_status status = tell(survey);
+    if (status == HOOP_OK && survey->content && enter_team(survey) != HOOP_OK)
+        object(survey);
     for (int i = 0; i < PATHS && status == HOOP_OK && survey->content; i++) {
         survey->trying = i;
         if (anyone_tries(survey))
@@ -399,6 +421,7 @@ static enum hoop_status give_up(struct survey *survey)
     if (comm->device) {
         hoop_kernels_free(comm->device->kernels);
         comm->device->kernels = NULL;
+        hoop_device_team_leave(comm);
     }
     const enum hoop_status status = tell(survey);
     if (status == HOOP_OK && comm->device)

@@ -7,14 +7,26 @@
  */
 #include "comm/device_meet.h"
 
+#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "comm/device.h"
+#include "wire/auth.h"
+
+static uint64_t token;
+
+static void make_token(void)
+{
+    hoop_auth_random(&token, sizeof token);
+}
 
 void hoop_device_tell(const struct hoop_comm *comm, struct hoop_device_self *self)
 {
-    *self = (struct hoop_device_self){.process = (int)getpid()};
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, make_token);
+    *self = (struct hoop_device_self){.process = (int)getpid(), .token = token};
 #ifdef HOOP_CUDA
     if (comm->device == NULL)
         return;
@@ -33,6 +45,7 @@ void hoop_device_self_put(struct hoop_writer *writer, const struct hoop_device_s
     hoop_put_bytes(writer, self->bus, sizeof self->bus);
     hoop_put_bytes(writer, self->uuid, sizeof self->uuid);
     hoop_put_u32(writer, (uint32_t)self->process);
+    hoop_put_u64(writer, self->token);
 }
 
 void hoop_device_self_get(struct hoop_reader *reader, struct hoop_device_self *self)
@@ -42,6 +55,7 @@ void hoop_device_self_get(struct hoop_reader *reader, struct hoop_device_self *s
     self->bus[sizeof self->bus - 1] = 0;
     hoop_get_bytes(reader, self->uuid, sizeof self->uuid);
     self->process = (int)hoop_get_u32_range(reader, 0, INT32_MAX);
+    self->token = hoop_get_u64(reader);
 }
 
 bool hoop_device_same(const struct hoop_device_self *a, const struct hoop_device_self *b)

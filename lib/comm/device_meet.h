@@ -11,6 +11,7 @@ struct hoop_device_self {
     char bus[20];           /* of the GPU */
     unsigned char uuid[16]; /* of the GPU, or of its part (MIG) */
     int process;
+    uint64_t token; /* of the process, at random: numbers of processes repeat where they are counted apart */
 };
 
 /* Fill in what the others are told of this rank. */
@@ -18,6 +19,12 @@ void hoop_device_tell(const struct hoop_comm *comm, struct hoop_device_self *sel
 
 void hoop_device_self_put(struct hoop_writer *writer, const struct hoop_device_self *self);
 void hoop_device_self_get(struct hoop_reader *reader, struct hoop_device_self *self);
+
+/* Are both in the same process? */
+static inline bool hoop_device_same_process(const struct hoop_device_self *a, const struct hoop_device_self *b)
+{
+    return a->process == b->process && a->token == b->token;
+}
 
 /* Are both on the same device? */
 bool hoop_device_same(const struct hoop_device_self *a, const struct hoop_device_self *b);

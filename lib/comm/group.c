@@ -5,6 +5,7 @@
  * runs on a helper stream of its own communicator, so that one thread can be many ranks.
  */
 #include "base/alloc.h"
+#include "comm/device_team.h"
 #include "comm/uneven.h"
 #include "exec/stream.h"
 
@@ -108,18 +109,48 @@ static enum hoop_status sort_notes(struct note *notes, struct batches *all)
     return HOOP_OK;
 }
 
-/* Several communicators: those without a stream get their helper. */
+/* Does giving the batch to its stream wait for others of the group? */
+static bool meets(const struct hoop_comm_batch *batch)
+{
+    return batch->cuda && hoop_device_team_waits(batch->comm);
+}
+
+/* Several communicators: those without a stream get their helper, and those that wait for others when they are given to it. */
 static enum hoop_status lend_helpers(const struct batches *all)
 {
     for (size_t i = 0; i < all->count; i++) {
         struct hoop_comm *comm = all->batch[i]->comm;
-        if (all->batch[i]->stream == NULL && comm->helper == NULL) {
+        if ((all->batch[i]->stream == NULL || meets(all->batch[i])) && comm->helper == NULL) {
             enum hoop_status status = hoop_stream_create(&comm->helper);
             if (status != HOOP_OK)
                 return status;
         }
     }
     return HOOP_OK;
+}
+
+/* On a helper. */
+static enum hoop_status submit(void *data)
+{
+    return hoop_comm_submit_batch(*(struct hoop_comm_batch **)data);
+}
+
+static enum hoop_status submit_by_helper(struct hoop_comm_batch *batch)
+{
+    hoop_stream *helper = batch->comm->helper;
+    struct hoop_comm_batch **order = hoop_calloc(1, sizeof(struct hoop_comm_batch *));
+
+    if (order == NULL) {
+        hoop_comm_batch_free(batch);
+        return HOOP_ERR_MEMORY;
+    }
+    *order = batch;
+    const enum hoop_status status = hoop_stream_enqueue(helper, submit, order);
+    if (status != HOOP_OK) {
+        hoop_comm_batch_free(batch);
+        hoop_free(order);
+    }
+    return status;
 }
 
 static enum hoop_status run_batches(struct batches *all)
@@ -133,12 +164,13 @@ static enum hoop_status run_batches(struct batches *all)
         status = lend_helpers(all);
     for (size_t i = 0; status == HOOP_OK && i < all->count; i++) {
         struct hoop_comm_batch *batch = all->batch[i];
-        if (all->count > 1 && batch->stream == NULL) {
+        const bool met = all->count > 1 && meets(batch);
+        if (all->count > 1 && (batch->stream == NULL || met))
             waited[i] = batch->comm;
+        if (waited[i] && !met)
             batch->stream = batch->comm->helper;
-        }
         all->batch[i] = NULL; /* it frees itself */
-        status = hoop_comm_submit_batch(batch);
+        status = met ? submit_by_helper(batch) : hoop_comm_submit_batch(batch);
     }
     for (size_t i = 0; i < all->count; i++) {
         const enum hoop_status one = waited[i] ? hoop_stream_synchronize(waited[i]->helper) : HOOP_OK;

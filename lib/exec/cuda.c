@@ -27,6 +27,9 @@ struct hoop_cuda_exec {
     hoop_cu_event ended; /* of the last launch */
     hoop_cu_stream last; /* that it was on */
     bool launched;
+    struct hoop_cuda_team *team; /* NULL: none */
+    int seat;
+    struct hoop_wait *wait; /* for the team */
     struct hoop_device_report *report;
     hoop_cu_address report_address, pipes, states;
     bool *connected;
@@ -211,6 +214,13 @@ void hoop_cuda_exec_set_small(struct hoop_cuda_exec *exec, size_t bytes)
     exec->small = bytes;
 }
 
+void hoop_cuda_exec_join(struct hoop_cuda_exec *exec, struct hoop_cuda_team *team, int seat, struct hoop_wait *wait)
+{
+    exec->team = team;
+    exec->seat = seat;
+    exec->wait = wait;
+}
+
 bool hoop_cuda_exec_connected(const struct hoop_cuda_exec *exec, int peer, int lane)
 {
     return exec->connected[(size_t)peer * (size_t)exec->lanes + (size_t)lane];
@@ -360,9 +370,11 @@ static enum hoop_status enqueue(struct hoop_cuda_exec *exec, const struct hoop_c
 {
     enum hoop_status status = hoop_cuda_exec_follow(exec, stream);
 
+    const int threads = threads_for(exec, call->binding);
+
     if (status == HOOP_OK)
-        status = launch(exec, exec->code->interpret, (int)call->plan->lanes, threads_for(exec, call->binding), argument,
-                        stream);
+        status = exec->team ? hoop_cuda_team_launch(exec->team, exec->seat, argument, threads, stream, exec->wait)
+                            : launch(exec, exec->code->interpret, (int)call->plan->lanes, threads, argument, stream);
     return status == HOOP_OK ? hoop_cuda_exec_lead(exec, stream) : status;
 }
 

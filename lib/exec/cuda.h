@@ -15,6 +15,7 @@
 #ifndef HOOP_EXEC_CUDA_H
 #define HOOP_EXEC_CUDA_H
 
+#include "exec/cuda_team.h"
 #include "exec/program.h"
 #include "mem/cuda.h"
 
@@ -38,6 +39,10 @@ enum hoop_status hoop_cuda_exec_connect(struct hoop_cuda_exec *exec, int peer, i
 void hoop_cuda_exec_set_small(struct hoop_cuda_exec *exec, size_t bytes);
 bool hoop_cuda_exec_connected(const struct hoop_cuda_exec *exec, int peer, int lane);
 
+/* Launch together with other ranks of this process and device. The team stays the caller's; wait: of the communicator. Before the first
+ * launch. */
+void hoop_cuda_exec_join(struct hoop_cuda_exec *exec, struct hoop_cuda_team *team, int seat, struct hoop_wait *wait);
+
 /* One call of a rank. Addresses are in the device's context. */
 struct hoop_cuda_call {
     const struct hoop_plan *plan;       /* must outlive the executor: its program is kept by this pointer */
@@ -50,8 +55,9 @@ struct hoop_cuda_call {
     uint64_t number; /* of the call, for reports */
 };
 
-/* Enqueue the call.   Errors: HOOP_ERR_UNSUPPORTED (more lanes than can be resident, or a binding that only the host runs),
- * HOOP_ERR_MEMORY, the driver's. Nothing was enqueued then. */
+/* Enqueue the call.   Blocking: in a team, until all of it have come.   Errors: HOOP_ERR_UNSUPPORTED (more lanes than can be resident, or
+ * a binding that only the host runs), HOOP_ERR_MEMORY, HOOP_ERR_ABORTED (in a team: a verdict stands), the driver's. Nothing was
+ * enqueued then. */
 enum hoop_status hoop_cuda_exec_launch(struct hoop_cuda_exec *exec, const struct hoop_cuda_call *call,
                                        hoop_cu_stream stream);
 

@@ -2,6 +2,7 @@
 /* Calls on device memory, on the fake driver: every collective, in place and not, with all types and operators by turns, at once, in
  * CUDA streams, as handles and in groups; as processes and as threads; and what is refused. */
 #include <check.h>
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -197,13 +198,128 @@ START_TEST(every_collective_of_threads)
 }
 END_TEST
 
-/* All on one GPU: only if it is asked for. */
+/* All on one or two GPUs: only if it is asked for. Threads launch together, processes exchange through the host. */
 START_TEST(one_gpu_for_all)
+{
+    settings(_i < 5 ? 1 : 2);
+    setenv("HOOP_SHARED_GPU", "1", 1);
+    if (_i == 3)
+        harness_run(_i, grid_of_process, staged, CAP);
+    harness_threads(_i, grid_of_thread, kernel);
+}
+END_TEST
+
+/* A team that cannot be resident at once, or cannot be launched at once, is none. */
+static const struct no_team {
+    const char *setting, *value;
+    int ranks;
+    char *way;
+} no_teams[] = {{"FAKECUDA_SMS", "6", 3, kernel}, /* 4 lanes each, 12 blocks */
+                {"FAKECUDA_SMS", "5", 3, staged},
+                {"FAKECUDA_COOPERATIVE", "0", 2, staged}};
+enum { NO_TEAMS = sizeof no_teams / sizeof *no_teams };
+
+START_TEST(no_room_for_all)
 {
     settings(1);
     setenv("HOOP_SHARED_GPU", "1", 1);
-    harness_run(_i, grid_of_process, staged, CAP);
-    harness_threads(_i, grid_of_thread, staged);
+    setenv(no_teams[_i].setting, no_teams[_i].value, 1);
+    harness_threads(no_teams[_i].ranks, grid_of_thread, no_teams[_i].way);
+}
+END_TEST
+
+/* One thread that makes the calls of all ranks puts them into a group, or it would wait for itself. */
+START_TEST(one_gpu_and_one_thread)
+{
+    enum { RANKS = 3, COUNT = 500 };
+    struct hoop_comm *comm[RANKS];
+    struct rank_space space[RANKS];
+
+    settings(1);
+    setenv("HOOP_SHARED_GPU", "1", 1);
+    ck_assert_int_eq(hoop_comm_init_all(comm, RANKS), HOOP_OK);
+    for (int rank = 0; rank < RANKS; rank++) {
+        open_space(&space[rank], comm[rank]);
+        for (int i = 0; i < COUNT; i++)
+            ((int *)(void *)space[rank].host)[i] = rank + i;
+        cuda_copy(&space[rank].cuda, space[rank].device, space[rank].host, COUNT * sizeof(int),
+                  space[rank].cuda.stream[0]);
+    }
+    for (int turn = 0; turn < 50; turn++) { /* more than may be under way */
+        ck_assert_int_eq(hoop_group_start(), HOOP_OK);
+        for (int rank = 0; rank < RANKS; rank++)
+            ck_assert_int_eq(hoop_all_reduce(space[rank].device, space[rank].device, COUNT, HOOP_I32, HOOP_MAX,
+                                             comm[rank], (hoop_stream *)(void *)space[rank].cuda.stream[turn % 2]),
+                             HOOP_OK);
+        ck_assert_int_eq(hoop_group_end(), HOOP_OK);
+    }
+    for (int rank = 0; rank < RANKS; rank++) {
+        cuda_copy(&space[rank].cuda, space[rank].host, space[rank].device, COUNT * sizeof(int),
+                  space[rank].cuda.stream[1]);
+        cuda_synchronize(&space[rank].cuda, space[rank].cuda.stream[1]);
+        for (int i = 0; i < COUNT; i++)
+            ck_assert_int_eq(((int *)(void *)space[rank].host)[i], RANKS - 1 + i);
+    }
+    for (int rank = 0; rank < RANKS; rank++)
+        ck_assert_int_eq(hoop_comm_abort(comm[rank]), HOOP_OK);
+    for (int rank = 0; rank < RANKS; rank++) {
+        hoop_comm_destroy(comm[rank]);
+        cuda_close(&space[rank].cuda);
+    }
+}
+END_TEST
+
+/* What several ranks launch together cannot be in the graph of one. */
+static int captured(int rank, struct hoop_comm *comm, void *argument)
+{
+    struct rank_space space;
+    hoop_cu_result (*begin)(hoop_cu_stream, int);
+
+    (void)rank;
+    (void)argument;
+    open_space(&space, comm);
+    *(void **)&begin = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuStreamBeginCapture_v2");
+    ck_assert_int_eq(hoop_cuda_enter(space.cuda.cuda), HOOP_OK);
+    ck_assert_int_eq(begin(space.cuda.stream[0], HOOP_CU_CAPTURE_RELAXED), HOOP_CU_SUCCESS);
+    hoop_cuda_leave(space.cuda.cuda);
+    const enum hoop_status status = hoop_all_reduce(space.device, space.device, 10, HOOP_F32, HOOP_SUM, comm,
+                                                    (hoop_stream *)(void *)space.cuda.stream[0]);
+    const bool told = strstr(hoop_last_error(NULL), "shares its GPU") != NULL;
+    const bool good = hoop_all_reduce(space.device, space.device, 10, HOOP_F32, HOOP_SUM, comm, NULL) == HOOP_OK;
+    if (hoop_comm_destroy(comm) != HOOP_OK)
+        return 1;
+    cuda_close(&space.cuda);
+    return status == HOOP_ERR_UNSUPPORTED && told && good ? 0 : 1;
+}
+
+START_TEST(one_gpu_and_a_graph)
+{
+    settings(1);
+    setenv("HOOP_SHARED_GPU", "1", 1);
+    harness_threads(2, captured, NULL);
+}
+END_TEST
+
+/* A rank of the team that never comes: who waits for it on the host learns why. */
+static int left_alone(int rank, struct hoop_comm *comm, void *argument)
+{
+    struct rank_space space;
+
+    (void)argument;
+    open_space(&space, comm);
+    const enum hoop_status status = rank == 0 ? hoop_comm_abort(comm)
+                                              : hoop_all_reduce(space.device, space.device, 10, HOOP_F32, HOOP_SUM,
+                                                                comm, (hoop_stream *)(void *)space.cuda.stream[0]);
+    hoop_comm_destroy(comm);
+    cuda_close(&space.cuda);
+    return status == (rank == 0 ? HOOP_OK : HOOP_ERR_ABORTED) ? 0 : 1;
+}
+
+START_TEST(one_gpu_and_nobody_comes)
+{
+    settings(1);
+    setenv("HOOP_SHARED_GPU", "1", 1);
+    harness_threads(3, left_alone, NULL);
 }
 END_TEST
 
@@ -413,7 +529,11 @@ int main(int argc, char **argv)
     tcase_set_timeout(all, CAP + 20);
     tcase_add_loop_test(all, every_collective_of_processes, 1, 5);
     tcase_add_loop_test(all, every_collective_of_threads, 1, 5);
-    tcase_add_loop_test(all, one_gpu_for_all, 3, 4);
+    tcase_add_loop_test(all, one_gpu_for_all, 2, 6);
+    tcase_add_loop_test(all, no_room_for_all, 0, NO_TEAMS);
+    tcase_add_test(all, one_gpu_and_one_thread);
+    tcase_add_test(all, one_gpu_and_nobody_comes);
+    tcase_add_test(all, one_gpu_and_a_graph);
     tcase_add_loop_test(all, paths_that_are_bad, 0, BAD_PATHS);
     tcase_add_test(all, one_gpu_is_refused);
     tcase_add_test(all, wrong_streams_and_buffers);

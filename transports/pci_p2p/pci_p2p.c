@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Kernels of one process on different devices: landing areas in device memory that the peers reach by peer access, at the same address.
+/* Kernels of one process: landing areas in device memory that the peers reach at the same address, by peer access if they are on another
+ * device.
  *
  * Peer access is between contexts, stays on for the life of the process, and costs nothing where it is on already.
  */
@@ -23,6 +24,7 @@ static enum hoop_status cost(struct hoop_domain *domain, const unsigned char *bl
     int rank;
 
     enum hoop_status status = hoop_landing_read(domain, blob, size, &peer);
+    access = peer.process == self->own.process && peer.ordinal == self->own.ordinal;
     if (status == HOOP_OK && peer.process == self->own.process && peer.ordinal != self->own.ordinal)
         status = hoop_cuda_peer_facts(self->own.ordinal, peer.ordinal, &access, &atomics, &rank);
     if (status == HOOP_OK)

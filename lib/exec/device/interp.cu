@@ -51,6 +51,7 @@ struct lane {
     /* the first thread's alone */
     xg state, report, step_at; /* of this lane */
     uint64_t launches, tag, slice;
+    uint32_t number;             /* of the lane */
     uint32_t steps, step, taken; /* taken: steps that this turn is */
     xg in_pipe, out_pipe;        /* frames of this turn; 0: none */
     uint32_t in_peer, loans;
@@ -172,9 +173,9 @@ XDEVICE xg small_area(xg slot, const struct hoop_device_pipe *pipe)
     return slot + HOOP_DEVICE_HEADER + pipe->frame + UNIT;
 }
 
-XDEVICE xg pipe_of(const struct hoop_device_call *call, int32_t peer)
+XDEVICE xg pipe_of(const struct hoop_device_call *call, const struct lane *lane, int32_t peer)
 {
-    return call->pipe + ((uint64_t)(uint32_t)peer * call->pipe_lanes + XBID) * sizeof(struct hoop_device_pipe);
+    return call->pipe + ((uint64_t)(uint32_t)peer * call->pipe_lanes + lane->number) * sizeof(struct hoop_device_pipe);
 }
 
 XDEVICE void write_header(xg at, uint64_t tag, uint64_t where)
@@ -189,7 +190,7 @@ XDEVICE void write_header(xg at, uint64_t tag, uint64_t where)
 /* The next frame's data become the work's left side. Waits for it, but for small ones, which the threads wait for. */
 XNOINLINE bool take_frame(const struct hoop_device_call *call, struct lane *lane, int32_t peer)
 {
-    const xg at = pipe_of(call, peer);
+    const xg at = pipe_of(call, lane, peer);
     const struct hoop_device_pipe *pipe = XP(struct hoop_device_pipe, at);
     const uint64_t number = pipe->received;
     const xg slot = slot_of(pipe->in_frames, number, pipe);
@@ -215,7 +216,7 @@ XNOINLINE bool take_frame(const struct hoop_device_call *call, struct lane *lane
 /* Room for a frame becomes the work's other target. `like`: an address to whose offset from 16 it is best aligned. */
 XNOINLINE bool make_frame(const struct hoop_device_call *call, struct lane *lane, int32_t peer, xg like)
 {
-    const xg at = pipe_of(call, peer);
+    const xg at = pipe_of(call, lane, peer);
     const struct hoop_device_pipe *pipe = XP(struct hoop_device_pipe, at);
 
     if (!await_room(call, lane, at, peer))
@@ -273,7 +274,7 @@ XDEVICE bool lends(const struct hoop_device_call *call, const struct lane *lane,
 {
     return (step->flags & (HOOP_DEVICE_LEND | HOOP_STEP_STAGED)) == HOOP_DEVICE_LEND && bytes >= call->lend &&
            !(call->flags & HOOP_DEVICE_SMALL_FRAMES) && lane->loans < LOANS &&
-           XP(struct hoop_device_pipe, pipe_of(call, step->peer))->direct;
+           XP(struct hoop_device_pipe, pipe_of(call, lane, step->peer))->direct;
 }
 
 XNOINLINE bool prepare_send(const struct hoop_device_call *call, struct lane *lane, const struct hoop_device_step *step)
@@ -367,15 +368,16 @@ XNOINLINE bool prepare_step(const struct hoop_device_call *call, struct lane *la
 
 /* ---- a lane ---- */
 
-XNOINLINE void begin_lane(const struct hoop_device_call *call, struct lane *lane)
+XNOINLINE void begin_lane(const struct hoop_device_call *call, struct lane *lane, uint64_t number)
 {
     const struct hoop_device_lane *program =
-        XP(struct hoop_device_lane, call->lane + XBID * sizeof(struct hoop_device_lane));
+        XP(struct hoop_device_lane, call->lane + number * sizeof(struct hoop_device_lane));
     const struct hoop_device_state *state;
 
-    lane->state = call->state + XBID * sizeof(struct hoop_device_state);
+    lane->number = (uint32_t)number;
+    lane->state = call->state + number * sizeof(struct hoop_device_state);
     lane->report =
-        call->report + offsetof(struct hoop_device_report, lane) + XBID * sizeof(struct hoop_device_lane_report);
+        call->report + offsetof(struct hoop_device_report, lane) + number * sizeof(struct hoop_device_lane_report);
     lane->step_at = program->step;
     lane->steps = program->steps;
     state = XP(struct hoop_device_state, lane->state);
@@ -449,14 +451,14 @@ XNOINLINE void end_lane(const struct hoop_device_call *call, struct lane *lane)
     all.bytes = ~(uint64_t)0;
     if (!await_loans(call, lane, all))
         return;
-    XROLLED for (uint32_t i = XBID; i < call->state_lanes; i = i < call->lanes ? call->lanes : i + 1)
+    XROLLED for (uint32_t i = lane->number; i < call->state_lanes; i = i < call->lanes ? call->lanes : i + 1)
     {
         struct hoop_device_state *state =
             XP(struct hoop_device_state, call->state + i * sizeof(struct hoop_device_state));
 
         state->launches = lane->launches + 1;
         state->chain = lane->tag;
-        if (XBID != 0)
+        if (lane->number != 0)
             break;
     }
     REPORT(lane, finished, lane->launches + 1);
@@ -479,21 +481,36 @@ XNOINLINE void next_work(const struct hoop_device_call *call, struct lane *lane)
     lane->go = GO_NOWHERE;
 }
 
+/* A launch of several ranks: copy the call of this block's rank to shared memory. */
+XDEVICE void read_own(const struct hoop_device_call *team, struct hoop_device_call *own)
+{
+    *own = *XP(const struct hoop_device_call, team->lane + XBID / team->lanes * sizeof(struct hoop_device_call));
+}
+
 /* What one thread does between two barriers the others see as a whole. */
 XKERNEL(hoop_interpret, struct hoop_device_call)
 {
     XSHARED(struct lane, lane);
+    XSHARED(struct hoop_device_call, own);
+    const bool team = argument.flags & HOOP_DEVICE_TEAM;
+    const struct hoop_device_call *call = team ? own : &argument;
+    const uint32_t number = team ? XBID % argument.lanes : XBID;
 
     if (XTID == 0) {
-        begin_lane(&argument, lane);
-        next_work(&argument, lane);
+        lane->go = GO_NOWHERE;
+        if (team)
+            read_own(&argument, own);
+        if (number < call->lanes) { /* ranks that call different things may have plans of different lanes */
+            begin_lane(call, lane, number);
+            next_work(call, lane);
+        }
     }
     XROLLED for (;;)
     {
         XSYNC();
         if (lane->go != GO_WORK)
             break;
-        run_work(&lane->work, argument.type, argument.op, XTID, XNT);
+        run_work(&lane->work, call->type, call->op, XTID, XNT);
         if (XTID == 0)
             await_empty(lane);
         XSYNC();
@@ -501,7 +518,7 @@ XKERNEL(hoop_interpret, struct hoop_device_call)
             lane->go = GO_NOWHERE;
             if (conclude_step(lane)) {
                 advance(lane);
-                next_work(&argument, lane);
+                next_work(call, lane);
             }
         }
     }

@@ -86,7 +86,9 @@ enum {
     HOOP_DEVICE_OUT_IS_BLOCK = 2,
     HOOP_DEVICE_EMPTY_FRAMES = 4,
     HOOP_DEVICE_SMALL_FRAMES = 8,
-    HOOP_DEVICE_NO_FORWARD = 16 /* receive, then send: for tests */
+    HOOP_DEVICE_NO_FORWARD = 16, /* receive, then send: for tests */
+    HOOP_DEVICE_TEAM =
+        64 /* the calls of several ranks in one launch, `lanes` blocks each: an array of them at address `lane` */
 };
 
 /* Argument of the interpreter: one launch. Sizes are in elements. */
