@@ -34,6 +34,7 @@ enum hoop_topo_source {
     HOOP_TOPO_CUDA,      /* the CUDA driver, on the machine that runs */
     HOOP_TOPO_NVML,      /* NVIDIA's management library, on the machine that runs */
     HOOP_TOPO_NCCL_XML,  /* a topology file of NCCL or RCCL */
+    HOOP_TOPO_SYSFS,     /* the kernel's /sys, of the machine that runs or a copy */
     HOOP_TOPO_SOURCES
 };
 
@@ -86,8 +87,12 @@ struct hoop_topo_node {
     struct hoop_topo_fact memory_numa; /* GPU: number of the NUMA node that its memory is, where it is one */
     struct hoop_topo_fact
         ordinal; /* GPU: its number as a CUDA device of this process, or of who wrote the file; NIC: of the latter */
-    struct hoop_topo_fact port_speed; /* NIC: GB/s of its port, one direction */
-    struct hoop_topo_cpu cpu;         /* machine (arch only), package, NUMA node */
+    struct hoop_topo_fact port_speed;  /* NIC: GB/s of its port, one direction */
+    struct hoop_topo_fact iommu_group; /* PCI device: devices of one group share their translations */
+    struct hoop_topo_fact
+        acs_redirect;      /* PCI device: bits of ACS that send traffic between devices up to the CPUs; 0: none does */
+    bool virtual_function; /* PCI device: a share of another function, not a device beside it */
+    struct hoop_topo_cpu cpu; /* machine (arch only), package, NUMA node */
     int listed; /* GPU, NIC, PCI device: its place in the file that told of it, among all, from 1; 0: none */
 };
 
@@ -107,12 +112,15 @@ struct hoop_topo_link {
     enum hoop_topo_link_kind kind;
     int a, b;                     /* nodes; a < b */
     enum hoop_topo_source source; /* who told that the two are joined */
-    bool current; /* the figures are what runs now and change with power saving, not what the link can do */
+    bool
+        current; /* the five figures of width to nanoseconds are what runs now and change with power saving, not what the link can do */
     struct hoop_topo_fact width;                /* lanes */
     struct hoop_topo_fact gigatransfers;        /* 10^9 transfers a second and lane */
     struct hoop_topo_fact count;                /* equal links side by side; the figures below are of all together */
     struct hoop_topo_fact gigabytes_per_second; /* 10^9 bytes, one direction */
     struct hoop_topo_fact nanoseconds;
+    struct hoop_topo_fact now_width, now_gigatransfers;       /* PCI: as it runs now */
+    struct hoop_topo_fact device_width, device_gigatransfers; /* PCI: what b could do; the port above may do less */
 };
 
 /* How far two nodes are apart, near to far: the classes that `nvidia-smi topo` made common. */
@@ -138,8 +146,9 @@ struct hoop_topo; /* opaque */
  * Errors: HOOP_ERR_SYSTEM (hwloc cannot read the machine), HOOP_ERR_MEMORY. */
 HOOP_API enum hoop_status hoop_topo_detect(struct hoop_topo **topo);
 
-/* Read the machine that runs as hoop_topo_detect does, and ask the CUDA driver and NVIDIA's management library, where they are: GPUs
- * get their ordinals, NVLinks and peer access become links. GPUs that only the driver sees are added.
+/* Read the machine that runs as hoop_topo_detect does, and ask those who know more of its devices, where they are: /sys what PCI links
+ * can do at most, IOMMU groups, virtual functions, ports of interfaces, and devices that hwloc leaves out; the CUDA driver and NVIDIA's
+ * management library the ordinals of GPUs, NVLinks and peer access. GPUs that only the driver sees are added.
  * Blocking: as hoop_topo_detect, and until the driver has started (seconds on some machines).   Threads: any.
  * Errors: as hoop_topo_detect; that there is no driver is none. */
 HOOP_API enum hoop_status hoop_topo_detect_devices(struct hoop_topo **topo);
@@ -148,8 +157,8 @@ HOOP_API enum hoop_status hoop_topo_detect_devices(struct hoop_topo **topo);
  *
  * topo         as for detect.
  * path         an XML file of hwloc (what `lstopo file.xml` writes) or a topology file of NCCL (version 1) or RCCL (2), at
- *              most 64 MiB; or "synthetic:" and a description in hwloc's words, such as
- *              "synthetic:pack:2 [numa] core:4 pu:2".
+ *              most 64 MiB; or a folder with a copy of /sys (and maybe /proc), as hwloc-gather-topology makes it; or
+ *              "synthetic:" and a description in hwloc's words, such as "synthetic:pack:2 [numa] core:4 pu:2".
  * A file that is cut off, nested deeper than 128 or otherwise not well-formed is refused. A well-formed one of hwloc goes to
  * hwloc, whose older versions may crash on contradictory content: do not give it files of people you do not trust.
  * Blocking: on the file.   Threads: any.

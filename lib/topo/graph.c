@@ -336,13 +336,23 @@ bool hoop_topo_same_bus(const struct hoop_topo_bus *a, const struct hoop_topo_bu
            a->function == b->function;
 }
 
-int hoop_topo_at_bus(const struct hoop_topo *topo, const struct hoop_topo_bus *bus)
+static int find_bus(const struct hoop_topo *topo, const struct hoop_topo_bus *bus, enum hoop_topo_kind least)
 {
     for (int i = 0; i < topo->nodes; i++)
-        if (topo->place[i].node.kind >= HOOP_TOPO_GPU && topo->place[i].node.bus.known &&
+        if (topo->place[i].node.kind >= least && topo->place[i].node.bus.known &&
             hoop_topo_same_bus(&topo->place[i].node.bus, bus))
             return i;
     return -1;
+}
+
+int hoop_topo_at_bus(const struct hoop_topo *topo, const struct hoop_topo_bus *bus)
+{
+    return find_bus(topo, bus, HOOP_TOPO_GPU);
+}
+
+int hoop_topo_at_bus_any(const struct hoop_topo *topo, const struct hoop_topo_bus *bus)
+{
+    return find_bus(topo, bus, HOOP_TOPO_PCI_BRIDGE);
 }
 
 const char *hoop_topo_origin(const struct hoop_topo *topo)
@@ -405,8 +415,8 @@ const char *hoop_topo_link_name(enum hoop_topo_link_kind kind)
 
 const char *hoop_topo_source_name(enum hoop_topo_source source)
 {
-    static const char *const names[HOOP_TOPO_SOURCES] = {"unknown",   "hwloc",       "hwloc XML", "synthetic",
-                                                         "device id", "CUDA driver", "NVML",      "NCCL XML"};
+    static const char *const names[HOOP_TOPO_SOURCES] = {"unknown",     "hwloc", "hwloc XML", "synthetic", "device id",
+                                                         "CUDA driver", "NVML",  "NCCL XML",  "sysfs"};
 
     return source < HOOP_TOPO_SOURCES ? names[source] : "?";
 }

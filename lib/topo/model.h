@@ -122,8 +122,9 @@ bool hoop_topo_same_bus(const struct hoop_topo_bus *a, const struct hoop_topo_bu
 /* The PCI switches above a device as NCCL counts them, nearest first; returns how many, at most `most`. */
 int hoop_topo_switches_above(const struct hoop_topo *topo, int device, int *above, int most);
 
-/* The device, no bridge, with that bus id, before sealing; -1: none. */
+/* The device, no bridge, with that bus id, before sealing; -1: none. _any: PCI bridges count, too. */
 int hoop_topo_at_bus(const struct hoop_topo *topo, const struct hoop_topo_bus *bus);
+int hoop_topo_at_bus_any(const struct hoop_topo *topo, const struct hoop_topo_bus *bus);
 
 /* A copy of the text that lives as long as the topology; NULL: no memory. */
 const char *hoop_topo_keep_text(struct hoop_topo *topo, const char *text);
@@ -131,6 +132,14 @@ const char *hoop_topo_keep_text(struct hoop_topo *topo, const char *text);
 /* Make a topology from a topology file of NCCL or RCCL; text ends with a NUL.
  * Errors: HOOP_ERR_ARG, HOOP_ERR_UNSUPPORTED (a version we do not know, several hosts), HOOP_ERR_MEMORY. */
 enum hoop_status hoop_topo_read_nccl(struct hoop_topo **topo, const char *text, const char *name);
+
+/* Make a topology from a folder with a copy of /sys: the folder itself, or "sys" in it.
+ * Errors: HOOP_ERR_ARG (no such copy), HOOP_ERR_SYSTEM (cannot be read), HOOP_ERR_MEMORY. */
+enum hoop_status hoop_topo_read_sysfs(struct hoop_topo **topo, const char *path);
+
+/* Add what /sys of the machine that runs knows of PCI to a graph of that machine that is not sealed yet.
+ * Errors: HOOP_ERR_MEMORY. */
+enum hoop_status hoop_topo_add_sysfs(struct hoop_topo *topo);
 
 /* Whose document is the text: *source HOOP_TOPO_HWLOC_XML, which hwloc can read, or HOOP_TOPO_NCCL_XML? Looks at the root
  * element, and for hwloc at the version and the shape.   Errors: HOOP_ERR_ARG, HOOP_ERR_UNSUPPORTED, with the cure. */

@@ -118,6 +118,10 @@ static enum hoop_status load_file(struct hoop_topo **topo, const char *path)
     char *text = NULL;
     size_t size = 0;
     enum hoop_topo_source source;
+    struct stat about;
+
+    if (stat(path, &about) == 0 && S_ISDIR(about.st_mode))
+        return hoop_topo_read_sysfs(topo, path);
     const int file = open(path, O_RDONLY | O_CLOEXEC);
 
     if (file < 0)

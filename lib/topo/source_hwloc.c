@@ -417,6 +417,10 @@ static enum hoop_status read_all(struct reader *reader, const char *name)
         status = read_allowed(reader);
     if (status != HOOP_OK)
         return status;
+    if (reader->drivers && hwloc_topology_is_thissystem(reader->hwloc) != 0)
+        status = hoop_topo_add_sysfs(reader->topo);
+    if (status != HOOP_OK)
+        return status;
     find_gpu_memory(reader);
     write_origin(reader, name);
 #ifdef HOOP_CUDA

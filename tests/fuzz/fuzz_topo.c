@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* The reader of NCCL's topology files: any text is read or refused, and what is read is a tree in which every pair of nodes has the
+/* The readers of NCCL's topology files and of the texts in /sys: any text is read or refused, and what is read is a tree in which every pair of nodes has the
  * same class in both directions. (What hwloc makes of its own files is its affair.) */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/model.h"
+#include "topo/sysfs.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -31,6 +31,20 @@ static void walk(const struct hoop_topo *topo)
         check(hoop_topo_link(topo, i)->a < hoop_topo_link(topo, i)->b);
 }
 
+static void texts(const char *text, const uint8_t *data, size_t bytes)
+{
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    struct hoop_topo_bus bus;
+    double transfers;
+
+    check(set != NULL);
+    check(!hoop_topo_parse_bus(text, &bus) || (bus.known && bus.device < 32 && bus.function < 8));
+    check(!hoop_topo_parse_transfers(text, &transfers) || (transfers > 0 && transfers < 1e6));
+    check(!hoop_topo_parse_mask(text, set) || hwloc_bitmap_last(set) < 32768);
+    check(hoop_sysfs_acs(data, bytes) < 0x80);
+    hwloc_bitmap_free(set);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     struct hoop_topo *topo = NULL;
@@ -40,6 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     check(text != NULL);
     memcpy(text, data, bytes);
     text[bytes] = '\0';
+    texts(text, data, bytes);
     hoop_topo_recognize(text, "fuzz", &source);
     if (hoop_topo_read_nccl(&topo, text, "fuzz") == HOOP_OK)
         walk(topo);

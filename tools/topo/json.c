@@ -51,6 +51,12 @@ static void put_node(const struct hoop_topo *topo, FILE *out, int i)
         put_fact(out, "memory_numa", &node->memory_numa);
     if (node->kind == HOOP_TOPO_GPU)
         put_fact(out, "cuda_ordinal", &node->ordinal);
+    if (node->iommu_group.source != HOOP_TOPO_UNKNOWN)
+        put_fact(out, "iommu_group", &node->iommu_group);
+    if (node->acs_redirect.source != HOOP_TOPO_UNKNOWN)
+        put_fact(out, "acs_redirect", &node->acs_redirect);
+    if (node->virtual_function)
+        fputs(", \"virtual_function\": true", out);
     if (node->kind == HOOP_TOPO_NIC)
         put_fact(out, "port_gigabytes_per_second", &node->port_speed);
     hoop_topo_cpu_list(topo, i, list, sizeof(list));
@@ -74,6 +80,12 @@ static void put_link(const struct hoop_topo *topo, FILE *out, int i)
     put_fact(out, "count", &link->count);
     put_fact(out, "gigabytes_per_second", &link->gigabytes_per_second);
     put_fact(out, "nanoseconds", &link->nanoseconds);
+    if (link->now_width.source != HOOP_TOPO_UNKNOWN || link->device_width.source != HOOP_TOPO_UNKNOWN) {
+        put_fact(out, "now_width", &link->now_width);
+        put_fact(out, "now_gigatransfers", &link->now_gigatransfers);
+        put_fact(out, "device_width", &link->device_width);
+        put_fact(out, "device_gigatransfers", &link->device_gigatransfers);
+    }
     fputc('}', out);
 }
 

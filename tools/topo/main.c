@@ -29,7 +29,8 @@ static const struct argp_option options[] = {
     {"tree", KEY_TREE, NULL, 0, "the machine as a tree: sockets, NUMA nodes, bridges, devices", 0},
     {"json", KEY_JSON, NULL, 0, "all nodes and links with the source of each fact; what is unknown is null", 0},
     {"input", KEY_INPUT, "FILE", 0,
-     "show a recorded machine, not this one: XML of hwloc (lstopo FILE.xml), a topology file of NCCL or RCCL, or "
+     "show a recorded machine, not this one: XML of hwloc (lstopo FILE.xml), a topology file of NCCL or RCCL, a "
+     "copy of /sys (a folder, or an archive such as hwloc-gather-topology makes), or "
      "synthetic:DESCRIPTION in hwloc's words",
      0},
     {NULL, 0, NULL, 0, NULL, 0},
@@ -144,14 +145,16 @@ int main(int argc, char **argv)
 {
     struct request request = {.mode = MATRIX};
     struct hoop_topo *topo = NULL;
+    bool reported = false;
 
     translate(argc, argv);
     if (hoop_manual_parse(&manual, argc, argv, 0, &request) != 0)
         return EXIT_FAILURE;
     const enum hoop_status status =
-        request.input != NULL ? hoop_topo_load(&topo, request.input) : hoop_topo_detect_devices(&topo);
+        request.input != NULL ? load_archive(&topo, request.input, &reported) : hoop_topo_detect_devices(&topo);
     if (status != HOOP_OK) {
-        fprintf(stderr, "hoop-topo: %s\n", hoop_last_error(NULL));
+        if (!reported)
+            fprintf(stderr, "hoop-topo: %s\n", hoop_last_error(NULL));
         return EXIT_FAILURE;
     }
     show(topo, request.mode);

@@ -12,6 +12,9 @@ enum { LIST_TEXT = 8192 }; /* bytes of a list of CPUs: enough for 2048 ranges th
 /* The matrix of path classes. pci: without GPU fabrics. underline: the header, for a terminal. */
 void show_matrix(const struct hoop_topo *topo, FILE *out, bool pci, bool underline);
 
+/* hoop_topo_load, also of an archive with a copy of /sys. *reported: the error has been told on standard error. */
+enum hoop_status load_archive(struct hoop_topo **topo, const char *path, bool *reported);
+
 /* The matrix of NCCL's path classes. */
 void show_nccl(const struct hoop_topo *topo, FILE *out);
 

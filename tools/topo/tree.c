@@ -51,6 +51,8 @@ static void show_device(const struct canvas *canvas, const struct hoop_topo_node
         fputs(node->rdma ? ", RDMA" : ", sockets only", canvas->out);
     if (node->port_speed.source != HOOP_TOPO_UNKNOWN)
         fprintf(canvas->out, ", port %.3g GB/s", node->port_speed.value);
+    if (node->virtual_function)
+        fputs(", virtual function", canvas->out);
     if (link != NULL && link->gigabytes_per_second.source != HOOP_TOPO_UNKNOWN)
         fprintf(canvas->out, ", %.3g GB/s%s", link->gigabytes_per_second.value, link->current ? " now" : "");
     else if (node->kind == HOOP_TOPO_GPU || node->kind == HOOP_TOPO_NIC)
