@@ -38,25 +38,67 @@ enum hoop_status hoop_landing_probe(void)
 
 /* ---- domains ---- */
 
-static enum hoop_status allocate(struct hoop_landing_domain *domain)
+/* Links begin with zeros. */
+static enum hoop_status clear(const struct hoop_landing_domain *domain)
 {
-    struct hoop_landing_address *own = &domain->own;
-    const uint64_t bytes = place_of(own, own->ranks, 0);
-    hoop_cu_address base;
+    const struct hoop_landing_address *own = &domain->own;
     hoop_cu_stream stream = NULL;
 
-    enum hoop_status status = hoop_cuda_alloc(domain->cuda, bytes, &base);
-    if (status != HOOP_OK)
-        return status;
-    own->base = base;
-    status = hoop_cuda_stream_create(domain->cuda, false, &stream);
+    enum hoop_status status = hoop_cuda_stream_create(domain->cuda, false, &stream);
     if (status == HOOP_OK)
-        status = hoop_cuda_fill(domain->cuda, base, 0, bytes, stream);
+        status = hoop_cuda_fill(domain->cuda, own->base, 0, place_of(own, own->ranks, 0), stream);
     if (status == HOOP_OK)
         status = hoop_cuda_stream_wait(domain->cuda, stream, UINT64_MAX);
     if (stream)
         hoop_cuda_stream_destroy(domain->cuda, stream);
     return status;
+}
+
+static enum hoop_status allocate(struct hoop_landing_domain *domain)
+{
+    struct hoop_landing_address *own = &domain->own;
+    hoop_cu_address base;
+
+    const enum hoop_status status = hoop_cuda_alloc(domain->cuda, place_of(own, own->ranks, 0), &base);
+    if (status != HOOP_OK)
+        return status;
+    own->base = base;
+    return clear(domain);
+}
+
+/* Who asks for the descriptor of the memory gets it from a thread of ours. */
+static enum hoop_status give_out(struct hoop_landing_domain *domain)
+{
+    struct hoop_landing_address *own = &domain->own;
+    int descriptor;
+
+    enum hoop_status status = hoop_cuda_block_export(domain->cuda, &domain->block, &descriptor);
+    if (status == HOOP_OK)
+        status = hoop_giver_open(&domain->giver, descriptor);
+    if (status != HOOP_OK)
+        return status;
+    if (strlen(hoop_giver_name(domain->giver)) >= sizeof own->giver)
+        return hoop_fail(HOOP_ERR_SYSTEM, "the name %s of a Unix socket is too long", hoop_giver_name(domain->giver));
+    snprintf(own->giver, sizeof own->giver, "%s", hoop_giver_name(domain->giver));
+    memcpy(own->key, hoop_giver_key(domain->giver), sizeof own->key);
+    own->passed = own->exported = true;
+    own->export.bytes = domain->block.bytes;
+    memcpy(own->export.uuid, domain->cuda->device.uuid, sizeof own->export.uuid);
+    return HOOP_OK;
+}
+
+enum hoop_status hoop_landing_pass(struct hoop_landing_domain *domain)
+{
+    struct hoop_landing_address *own = &domain->own;
+
+    hoop_cuda_free(domain->cuda, own->base);
+    own->base = 0;
+    enum hoop_status status = hoop_cuda_block_alloc(domain->cuda, place_of(own, own->ranks, 0), &domain->block);
+    if (status != HOOP_OK)
+        return status;
+    own->base = domain->block.address;
+    status = clear(domain);
+    return status == HOOP_OK ? give_out(domain) : status;
 }
 
 enum hoop_status hoop_landing_make(const struct hoop_transport *transport, const struct hoop_domain_setup *setup,
@@ -107,8 +149,12 @@ void hoop_landing_close(struct hoop_domain *domain)
 {
     struct hoop_landing_domain *self = (struct hoop_landing_domain *)domain;
 
-    if (self->own.base)
+    hoop_giver_close(self->giver);
+    if (self->block.bytes)
+        hoop_cuda_block_free(self->cuda, &self->block);
+    else if (self->own.base)
         hoop_cuda_free(self->cuda, self->own.base);
+    hoop_free(self->imports);
     hoop_free(self->links);
     hoop_free(self);
 }
@@ -116,6 +162,7 @@ void hoop_landing_close(struct hoop_domain *domain)
 void hoop_landing_abandon(struct hoop_domain *domain)
 {
     ((struct hoop_landing_domain *)domain)->own.base = 0;
+    ((struct hoop_landing_domain *)domain)->block.bytes = 0;
     hoop_landing_close(domain);
 }
 
@@ -140,6 +187,9 @@ enum hoop_status hoop_landing_address(struct hoop_domain *domain, unsigned char 
     hoop_put_u64(&writer, own->export.bytes);
     hoop_put_u64(&writer, own->export.id);
     hoop_put_bytes(&writer, own->export.uuid, sizeof own->export.uuid);
+    hoop_put_u8(&writer, own->passed);
+    hoop_put_bytes(&writer, own->giver, sizeof own->giver);
+    hoop_put_bytes(&writer, own->key, sizeof own->key);
     *size = hoop_writer_used(&writer);
     return HOOP_OK;
 }
@@ -165,6 +215,10 @@ enum hoop_status hoop_landing_read(const struct hoop_domain *domain, const unsig
     address->export.bytes = hoop_get_u64(&reader);
     address->export.id = hoop_get_u64(&reader);
     hoop_get_bytes(&reader, address->export.uuid, sizeof address->export.uuid);
+    address->passed = hoop_get_u8_range(&reader, 0, 1);
+    hoop_get_bytes(&reader, address->giver, sizeof address->giver);
+    address->giver[sizeof address->giver - 1] = 0;
+    hoop_get_bytes(&reader, address->key, sizeof address->key);
     if (!hoop_reader_done(&reader) || !magic || address->ranks != own->ranks || address->lanes != own->lanes ||
         address->slots != own->slots || address->frame != own->frame ||
         (address->exported && address->export.bytes < place_of(own, own->ranks, 0)))

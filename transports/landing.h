@@ -17,6 +17,7 @@ enum hoop_status hoop_landing_probe(void);
 
 #include "mem/cuda.h"
 #include "mem/heap.h"
+#include "wire/give.h"
 
 /* What cuda_host's open gets as its context. */
 struct hoop_cuda_host_place {
@@ -33,6 +34,9 @@ struct hoop_landing_address {
     uint64_t base;
     bool exported; /* export is filled in; else another process cannot open it */
     struct hoop_cuda_export export;
+    bool passed; /* it is opened by a descriptor instead of the handle: who gives it, of whole granules: export.bytes */
+    char giver[64];
+    unsigned char key[HOOP_AUTH_KEY];
 };
 
 struct hoop_landing_domain {
@@ -40,6 +44,14 @@ struct hoop_landing_domain {
     struct hoop_cuda *cuda;
     struct hoop_landing_address own;
     struct hoop_landing_link **links; /* by peer * lanes + lane */
+    struct hoop_cuda_block block;     /* the memory, where it is passed by descriptor */
+    struct hoop_giver *giver;
+    struct hoop_landing_import *imports; /* cuda_ipc: by peer, what was opened by descriptor */
+};
+
+struct hoop_landing_import {
+    struct hoop_cuda_block block;
+    int uses; /* links */
 };
 
 struct hoop_landing_link {
@@ -56,6 +68,10 @@ enum hoop_status hoop_landing_make(const struct hoop_transport *transport, const
 
 /* Bytes of one place. */
 uint64_t hoop_landing_place(const struct hoop_landing_address *own);
+
+/* Take memory that can be passed by descriptor in the place of what the open domain has.
+ * Errors: HOOP_ERR_UNSUPPORTED (no such memory), HOOP_ERR_MEMORY, HOOP_ERR_SYSTEM, the driver's; the domain has no memory then. */
+enum hoop_status hoop_landing_pass(struct hoop_landing_domain *domain);
 
 /* hoop_transport's open (context: struct hoop_cuda *), close, address, device and describe. */
 enum hoop_status hoop_landing_open(const struct hoop_transport *transport, const struct hoop_domain_setup *setup,

@@ -327,7 +327,7 @@ END_TEST
 
 /* What every rank tells of its paths. */
 static const struct bad_path {
-    const char *settings[2], *way, *reason;
+    const char *settings[3], *way, *reason;
     bool of_processes, only_0; /* only rank 0 tells it */
 } bad_paths[] = {
     {{"FAKECUDA_PEERS=all=none"}, kernel, "by cuda_host (not by pci_p2p: CUDA device", false, false},
@@ -337,8 +337,10 @@ static const struct bad_path {
     {{"FAKECUDA_PEERS=1-2=none"}, kernel, "rank 1 by cuda_ipc, rank 2 by cuda_ipc", true, true},
     {{"FAKECUDA_PEERS=0-1=flip,1-2=flip,0-2=lose"}, kernel, "is corrupt", false, false},
     {{"FAKECUDA_PEERS=0-1=lose,1-2=flip,0-2=flip"}, kernel, "is corrupt", true, false},
-    {{"FAKECUDA_IPC=0"}, kernel, "by cuda_host (not by cuda_ipc: cuIpcGetMemHandle", true, false},
-    {{"FAKECUDA_IPC=0", "FAKECUDA_REGISTER=0"}, staged, "cuda_host: CUDA device", true, false},
+    {{"FAKECUDA_IPC=0"}, kernel, " by cuda_ipc", true, false}, /* by descriptor */
+    {{"FAKECUDA_IPC=0", "FAKECUDA_PEERS=0-1=none"}, kernel, "rank 1 by cuda_host (not by cuda_ipc: cuMem", true, true},
+    {{"FAKECUDA_IPC=0", "FAKECUDA_VMM=0"}, kernel, "by cuda_host (not by cuda_ipc: cuIpcGetMemHandle", true, false},
+    {{"FAKECUDA_IPC=0", "FAKECUDA_VMM=0", "FAKECUDA_REGISTER=0"}, staged, "cuda_host: CUDA device", true, false},
     {{"FAKECUDA_PEERS=all=none", "FAKECUDA_MAPPED_PATH=3"}, staged, "cuda_host: a pattern that rank", false, false},
     {{"FAKECUDA_PEERS=1-2=none", "FAKECUDA_MAPPED_PATH=2"}, staged, "cuda_host: a pattern that rank", true, false},
     {{"FAKECUDA_NO_BINARY=1"}, staged, "device code", true, false},
@@ -385,13 +387,50 @@ START_TEST(paths_that_are_bad)
     struct bad_path bad = bad_paths[_i];
 
     settings(3);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 3; i++)
         if (bad.settings[i])
             putenv((char *)(uintptr_t)bad.settings[i]);
     if (bad.of_processes)
         harness_run(3, bad_path_of_process, &bad, CAP);
     else
         harness_threads(3, bad_path_of_thread, &bad);
+}
+END_TEST
+
+/* ---- devices that only their own process sees, all with the same number there ---- */
+
+static int alone_with_device(struct harness_rank *self)
+{
+    char number[8];
+
+    snprintf(number, sizeof number, "%d", self->rank);
+    setenv("CUDA_VISIBLE_DEVICES", number, 1);
+    struct hoop_comm *comm = harness_join(self);
+    return comm && told(comm, self->argument) ? run_process(self, comm, kernel) : 1;
+}
+
+START_TEST(devices_that_peers_do_not_see)
+{
+    static char ipc[] = " by cuda_ipc", host[] = "by cuda_host (not by cuda_ipc: ";
+
+    settings(3);
+    setenv("HOOP_DEVICE", "cuda:0", 1);
+    harness_run(3, alone_with_device, ipc, CAP);
+    setenv("FAKECUDA_PEERS", "all=none", 1);
+    harness_run(3, alone_with_device, host, CAP);
+}
+END_TEST
+
+/* Parts of a GPU (MIG) have its bus id, and each a UUID of its own: they are devices, but there is no path between them. */
+START_TEST(parts_of_one_gpu)
+{
+    static char host[] = "by cuda_host";
+
+    settings(2);
+    setenv("FAKECUDA_MACHINE",
+           "device bus=0000:03:00.0 instance=1 uuid=1;device bus=0000:03:00.0 instance=1 uuid=2;peer all none", 1);
+    setenv("HOOP_DEVICE", "cuda:0", 1);
+    harness_run(2, alone_with_device, host, CAP);
 }
 END_TEST
 
@@ -410,6 +449,8 @@ static int refused_at_init(struct harness_rank *self)
 START_TEST(one_gpu_is_refused)
 {
     settings(1);
+    if (_i) /* the same part of a GPU */
+        setenv("FAKECUDA_MACHINE", "device bus=0000:03:00.0 instance=1 uuid=1", 1);
     harness_run(2, refused_at_init, NULL, CAP);
 }
 END_TEST
@@ -535,7 +576,9 @@ int main(int argc, char **argv)
     tcase_add_test(all, one_gpu_and_nobody_comes);
     tcase_add_test(all, one_gpu_and_a_graph);
     tcase_add_loop_test(all, paths_that_are_bad, 0, BAD_PATHS);
-    tcase_add_test(all, one_gpu_is_refused);
+    tcase_add_test(all, devices_that_peers_do_not_see);
+    tcase_add_test(all, parts_of_one_gpu);
+    tcase_add_loop_test(all, one_gpu_is_refused, 0, 2);
     tcase_add_test(all, wrong_streams_and_buffers);
     tcase_add_loop_test(all, kinds_of_memory_differ, 0, 2);
     tcase_add_loop_test(all, death_of_a_rank, 0, 2);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -13,6 +14,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "wire/auth.h"
+#include "wire/give.h"
 #include "wire/sock.h"
 #include "wire/unixfd.h"
 
@@ -349,6 +351,37 @@ START_TEST(waiting_can_be_cancelled)
 }
 END_TEST
 
+START_TEST(gives_to_who_has_the_key)
+{
+    struct hoop_giver *giver;
+    unsigned char wrong[HOOP_AUTH_KEY], key[HOOP_AUTH_KEY];
+    char name[HOOP_UNIX_NAME], text[8] = "";
+    int ends[2], got = -1, sock;
+
+    const int open = open_descriptors();
+    ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+    must(hoop_giver_open(&giver, ends[1]));
+    memcpy(key, hoop_giver_key(giver), sizeof key);
+    snprintf(name, sizeof name, "%s", hoop_giver_name(giver));
+    memcpy(wrong, key, sizeof wrong);
+    wrong[31] ^= 1;
+    must(hoop_unix_connect(name, -1, &sock, soon())); /* says nothing: others are served all the same */
+    ck_assert_int_eq(hoop_gift_fetch(name, wrong, &got, soon()), HOOP_ERR_SETUP);
+    for (int i = 0; i < 3; i++) {
+        must(hoop_gift_fetch(name, key, &got, soon()));
+        ck_assert_int_eq(write(got, "word", 5), 5);
+        close(got);
+        ck_assert_int_eq(read(ends[0], text, sizeof text), 5);
+        ck_assert_str_eq(text, "word");
+    }
+    close(sock);
+    hoop_giver_close(giver);
+    ck_assert_int_eq(hoop_gift_fetch(name, key, &got, soon()), HOOP_ERR_SETUP);
+    close(ends[0]);
+    ck_assert_int_eq(open_descriptors(), open);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("wire/socket");
@@ -365,6 +398,7 @@ int main(void)
     tcase_add_test(tests, passes_a_descriptor);
     tcase_add_test(tests, refuses_too_much_and_keeps_nothing);
     tcase_add_test(tests, waiting_can_be_cancelled);
+    tcase_add_test(tests, gives_to_who_has_the_key);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
