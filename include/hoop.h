@@ -483,6 +483,7 @@ HOOP_API enum hoop_status hoop_mem_alloc(struct hoop_comm *comm, void **buffer, 
 HOOP_API enum hoop_status hoop_mem_alloc_host(struct hoop_comm *comm, void **buffer, size_t bytes);
 
 /* Give memory of hoop_mem_alloc or hoop_mem_alloc_host back. No call that uses it may be running. NULL is allowed.
+ * Memory of a device is free for others a little later, when peers that read it in place have closed it.
  * Blocking: as alloc.   Threads: any.   Errors: HOOP_ERR_ARG (not such a buffer of this communicator; nothing happened);
  * HOOP_ERR_SYSTEM (of the device's driver). */
 HOOP_API enum hoop_status hoop_mem_free(struct hoop_comm *comm, void *buffer);

@@ -276,7 +276,8 @@ enum hoop_status hoop_landing_device(struct hoop_link *link, struct hoop_device_
                                       .in_head = here,
                                       .in_taken = there + COUNTER,
                                       .frame = own->frame,
-                                      .slots = (uint32_t)own->slots};
+                                      .slots = (uint32_t)own->slots,
+                                      .direct = ((const struct hoop_landing_link *)link)->direct};
     return HOOP_OK;
 }
 

@@ -60,6 +60,7 @@ struct hoop_landing_link {
     hoop_cu_address base;         /* of the peer's domain, as reached from here */
     hoop_cu_address here, there;  /* this lane's places: for what the peer sends, and for what it gets */
     void *own_block, *peer_block; /* cuda_host: what is registered for the places */
+    bool direct; /* what the peer allocates is reached at the same addresses, and the other way round */
 };
 
 /* Check the shape and make a domain of `bytes` bytes that has no memory yet.   Errors: HOOP_ERR_ARG, HOOP_ERR_MEMORY. */

@@ -40,13 +40,14 @@ struct hoop_comm_call {
     struct hoop_comm *comm;
     uint64_t ticket;
     enum hoop_coll coll;
-    bool closing;        /* the barrier of finalize */
-    bool device;         /* the caller's buffers are device memory */
-    bool staged;         /* … and in and out are the staging memory that stands for them */
-    enum hoop_type type; /* HOOP_TYPES: none (barrier) */
-    enum hoop_op op;     /* HOOP_OPS: none */
-    int root;            /* -1: none */
-    bool in_place;       /* as all ranks must agree; false for rooted collectives */
+    bool closing;         /* the barrier of finalize */
+    bool device;          /* the caller's buffers are device memory */
+    bool staged;          /* … and in and out are the staging memory that stands for them */
+    bool in_own, out_own; /* … and peers' devices do not reach it, even if they reach the device */
+    enum hoop_type type;  /* HOOP_TYPES: none (barrier) */
+    enum hoop_op op;      /* HOOP_OPS: none */
+    int root;             /* -1: none */
+    bool in_place;        /* as all ranks must agree; false for rooted collectives */
     size_t count;
     size_t element;                  /* bytes of one, where a created operator says so; 0: the type's */
     const struct hoop_user_op *user; /* filled in when the call runs; NULL: op is built in */

@@ -9,14 +9,18 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "comm/device_links.h"
 #include "comm/device_team.h"
 #include "comm/kernel.h"
+#include "comm/lend.h"
 #include "comm/stage.h"
 #include "transports/landing.h"
+
+enum { PATIENCE = 1 }; /* seconds that peers have to close what was given back, where it is waited for */
 
 /* What HOOP_DEVICE says; settings.c lets nothing else pass. */
 enum wish { AUTO, NONE, BY_RANK, NUMBER };
@@ -108,34 +112,48 @@ enum hoop_status hoop_device_choose(struct hoop_comm *comm, const struct hoop_co
     return HOOP_OK;
 }
 
-void hoop_device_free(struct hoop_comm *comm)
+/* ---- memory ---- */
+
+void hoop_device_reap(struct hoop_comm *comm)
 {
     struct hoop_comm_device *device = comm->device;
+    struct hoop_device_buffer *closed = NULL;
 
-    if (device == NULL)
-        return;
-    hoop_stage_free(device->stage);
-    hoop_kernels_free(device->kernels);
-    device->kernels = NULL;
-    hoop_device_team_leave(comm);
-    hoop_device_links_free(comm);
-    for (size_t i = 0; i < sizeof device->domain / sizeof *device->domain; i++)
-        if (device->domain[i])
-            hoop_landing_abandon(device->domain[i]);
-    while (device->buffers) {
-        struct hoop_device_buffer *buffer = device->buffers;
-        device->buffers = buffer->next;
+    pthread_mutex_lock(&device->lock);
+    for (struct hoop_device_buffer **one = &device->leaving; *one;) {
+        struct hoop_device_buffer *buffer = *one;
+        if (hoop_lend_is_open(device->lend, buffer->row)) {
+            one = &buffer->next;
+            continue;
+        }
+        *one = buffer->next;
+        buffer->next = closed;
+        closed = buffer;
+    }
+    pthread_mutex_unlock(&device->lock);
+    while (closed) {
+        struct hoop_device_buffer *buffer = closed;
+        closed = buffer->next;
+        hoop_lend_vacate(device->lend, buffer->row);
         hoop_cuda_free(device->cuda, buffer->address);
         hoop_free(buffer);
     }
-    hoop_cuda_stream_destroy(device->cuda, device->stream);
-    hoop_cuda_close(device->cuda);
-    pthread_mutex_destroy(&device->lock);
-    hoop_free(device);
-    comm->device = NULL;
 }
 
-/* ---- memory ---- */
+/* Memory may be short only until peers have closed what was given back. */
+static enum hoop_status allocate(struct hoop_comm *comm, size_t bytes, hoop_cu_address *address)
+{
+    const struct hoop_comm_device *device = comm->device;
+    const uint64_t deadline = hoop_deadline(PATIENCE);
+    enum hoop_status status;
+
+    while ((status = hoop_cuda_alloc(device->cuda, bytes, address)) == HOOP_ERR_MEMORY && device->leaving &&
+           !hoop_expired(deadline)) {
+        usleep(1000);
+        hoop_device_reap(comm);
+    }
+    return status;
+}
 
 static enum hoop_status wait_for_stream(struct hoop_comm *comm)
 {
@@ -150,7 +168,7 @@ enum hoop_status hoop_device_take(struct hoop_comm *comm, size_t bytes, void **b
 
     if (new == NULL)
         return HOOP_ERR_MEMORY;
-    enum hoop_status status = hoop_cuda_alloc(device->cuda, bytes, &new->address);
+    enum hoop_status status = allocate(comm, bytes, &new->address);
     if (status != HOOP_OK) {
         hoop_free(new);
         return status;
@@ -164,6 +182,7 @@ enum hoop_status hoop_device_take(struct hoop_comm *comm, size_t bytes, void **b
         return status;
     }
     *buffer = (void *)(uintptr_t) new->address;
+    new->row = hoop_lend_offer(device->lend, *buffer, bytes);
     pthread_mutex_lock(&device->lock);
     new->next = device->buffers;
     device->buffers = new;
@@ -182,9 +201,18 @@ enum hoop_status hoop_device_give(struct hoop_comm *comm, void *buffer)
     found = *place;
     if (found)
         *place = found->next;
+    if (found && found->row >= 0) { /* peers close it first */
+        hoop_lend_withdraw(device->lend, found->row);
+        found->next = device->leaving;
+        device->leaving = found;
+    }
     pthread_mutex_unlock(&device->lock);
     if (found == NULL)
         return HOOP_AGAIN;
+    if (found->row >= 0) {
+        hoop_device_reap(comm);
+        return HOOP_OK;
+    }
     const enum hoop_status status = hoop_cuda_free(device->cuda, found->address);
     hoop_free(found);
     return status;
@@ -206,6 +234,49 @@ enum hoop_status hoop_device_copy(struct hoop_comm *comm, void *to, const void *
     }
     status = hoop_cuda_copy(cuda, to, from, bytes, comm->device->stream);
     return status == HOOP_OK ? wait_for_stream(comm) : status;
+}
+
+/* ---- the end ---- */
+
+/* What a peer still has open is left: where it has died that is for good, and where it lives on a dead communicator it may still read
+ * there. */
+static void free_all(struct hoop_comm *comm)
+{
+    struct hoop_comm_device *device = comm->device;
+    const uint64_t deadline = hoop_deadline(PATIENCE);
+
+    while (device->buffers)
+        hoop_device_give(comm, (void *)(uintptr_t)device->buffers->address);
+    for (hoop_device_reap(comm); device->leaving && !hoop_expired(deadline); hoop_device_reap(comm))
+        usleep(1000);
+    while (device->leaving) {
+        struct hoop_device_buffer *buffer = device->leaving;
+        device->leaving = buffer->next;
+        hoop_free(buffer);
+    }
+}
+
+void hoop_device_free(struct hoop_comm *comm)
+{
+    struct hoop_comm_device *device = comm->device;
+
+    if (device == NULL)
+        return;
+    hoop_stage_free(device->stage);
+    hoop_kernels_free(device->kernels);
+    device->kernels = NULL;
+    hoop_device_team_leave(comm);
+    hoop_device_links_free(comm);
+    for (size_t i = 0; i < sizeof device->domain / sizeof *device->domain; i++)
+        if (device->domain[i])
+            hoop_landing_abandon(device->domain[i]);
+    free_all(comm);
+    hoop_lend_free(device->lend);
+    hoop_cuda_stream_destroy(device->cuda, device->stream);
+    hoop_cuda_close(device->cuda);
+    pthread_mutex_destroy(&device->lock);
+    hoop_free(device);
+    comm->device = NULL;
 }
 
 #else

@@ -16,13 +16,16 @@ enum { HOOP_DEVICE_PATHS = 3 };
 struct hoop_device_buffer {
     struct hoop_device_buffer *next;
     hoop_cu_address address;
+    int row; /* of its offer to peers (lend.h); -1: none */
 };
 
 struct hoop_comm_device {
     struct hoop_cuda *cuda;
     hoop_cu_stream stream;              /* the communicator's own, for copies; does not wait for the default stream */
     struct hoop_device_buffer *buffers; /* of hoop_mem_alloc */
-    pthread_mutex_t lock;               /* of buffers */
+    struct hoop_device_buffer *leaving; /* given back, but peers may have them open */
+    pthread_mutex_t lock;               /* of both lists */
+    struct hoop_lend *lend;             /* lend.h; NULL: no kernels */
     struct hoop_stage *stage;           /* stage.h; NULL until a call needs it */
     struct hoop_kernels *kernels;       /* kernel.h: runs calls as kernels; NULL: they are staged */
     struct hoop_domain *domain[HOOP_DEVICE_PATHS]; /* device_links.c: of links between kernels */
@@ -36,6 +39,9 @@ enum hoop_status hoop_device_take(struct hoop_comm *comm, size_t bytes, void **b
 
 /* Give it back; HOOP_AGAIN: not memory of hoop_device_take.   Threads: any. */
 enum hoop_status hoop_device_give(struct hoop_comm *comm, void *buffer);
+
+/* Free what was given back, as far as no peer has it open. May wait for the device.   Threads: any. */
+void hoop_device_reap(struct hoop_comm *comm);
 
 /* Copy between memory of any kinds; returns when it is done. Waits for nothing else on the device.   Threads: any. */
 enum hoop_status hoop_device_copy(struct hoop_comm *comm, void *to, const void *from, size_t bytes);

@@ -52,8 +52,9 @@ static void used(const struct hoop_comm_call *call, bool *in, bool *out)
     *out = out_bytes > 0;
 }
 
+/* own: memory of a pool or mapped by its program, which other devices do not reach. */
 static enum hoop_status kind_of(const struct hoop_comm_call *call, const char *which, const void *buffer,
-                                enum kind *kind)
+                                enum kind *kind, bool *own)
 {
     const struct hoop_cuda *cuda = call->comm->device->cuda;
     struct hoop_cuda_memory memory;
@@ -62,6 +63,7 @@ static enum hoop_status kind_of(const struct hoop_comm_call *call, const char *w
     if (status != HOOP_OK)
         return status;
     *kind = memory.kind == HOOP_CUDA_DEVICE ? DEVICE_MEMORY : HOST_MEMORY;
+    *own = !memory.ipc;
     if (*kind == DEVICE_MEMORY && memory.ordinal != cuda->device.ordinal)
         return hoop_fail(HOOP_ERR_ARG,
                          "%s: the %s buffer is memory of device %d, but rank %d of the communicator uses device %d; "
@@ -70,7 +72,7 @@ static enum hoop_status kind_of(const struct hoop_comm_call *call, const char *w
     return HOOP_OK;
 }
 
-static enum hoop_status kind_of_call(const struct hoop_comm_call *call, enum kind *kind)
+static enum hoop_status kind_of_call(struct hoop_comm_call *call, enum kind *kind)
 {
     static const char *const names[] = {"no memory", "host memory", "device memory"};
     enum kind in = NO_MEMORY, out = NO_MEMORY;
@@ -79,9 +81,12 @@ static enum hoop_status kind_of_call(const struct hoop_comm_call *call, enum kin
 
     used(call, &in_used, &out_used);
     if (in_used)
-        status = kind_of(call, "send", call->in, &in);
-    if (status == HOOP_OK && out_used)
-        status = call->out == call->in && in_used ? (out = in, HOOP_OK) : kind_of(call, "receive", call->out, &out);
+        status = kind_of(call, "send", call->in, &in, &call->in_own);
+    if (status == HOOP_OK && out_used && call->out == call->in && in_used) {
+        out = in;
+        call->out_own = call->in_own;
+    } else if (status == HOOP_OK && out_used)
+        status = kind_of(call, "receive", call->out, &out, &call->out_own);
     if (status != HOOP_OK)
         return status;
     if (in != NO_MEMORY && out != NO_MEMORY && in != out)
@@ -150,6 +155,12 @@ enum hoop_status hoop_device_look(struct hoop_comm_call *call, hoop_stream *stre
 }
 
 /* ---- ways ---- */
+
+void hoop_device_let_go(const struct hoop_comm *comm)
+{
+    if (comm->device)
+        hoop_kernels_let_go(comm->device->kernels);
+}
 
 /* The messages among the calls, together. */
 static enum hoop_status run_messages(struct hoop_comm *comm, const struct hoop_comm_call *call, size_t calls)

@@ -19,7 +19,16 @@ enum hoop_status hoop_device_run(struct hoop_comm *comm, const struct hoop_comm_
 /* Put a batch into its CUDA stream; it has its ticket and stays the caller's. Errors: the turn will not be taken. */
 enum hoop_status hoop_device_submit(struct hoop_comm_batch *batch);
 
+/* The communicator has failed: wait until no living peer can still read this rank's device memory, for a bounded time. Keeps the
+ * thread's last error. */
+void hoop_device_let_go(const struct hoop_comm *comm);
+
 #else /* no communicator has a device */
+
+static inline void hoop_device_let_go(const struct hoop_comm *comm)
+{
+    (void)comm;
+}
 
 static inline enum hoop_status hoop_device_look(struct hoop_comm_call *call, hoop_stream *stream)
 {

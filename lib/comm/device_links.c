@@ -19,6 +19,7 @@
 #include "comm/device_pattern.h"
 #include "comm/device_team.h"
 #include "comm/kernel.h"
+#include "comm/lend.h"
 #include "transports/landing.h"
 #include "transports/transports.h"
 
@@ -39,11 +40,14 @@ struct view {
     char why[PAIR_WHY - 1];
 };
 
+_Static_assert(sizeof(struct view) % sizeof(uint64_t) == 0, "facts lie one behind the other");
+
 /* What a rank tells after each step. */
 struct fact {
     uint32_t content;      /* 1: yes; 0: no kernels at all, and why */
     uint32_t address_size; /* of its end of the path that is tried; 0: it has none */
     uint64_t team;         /* the team that it has made for its device; 0: none */
+    uint64_t lend;         /* where its list of lent memory is in the board */
     char why[WHY];
     unsigned char address[HOOP_ADDRESS_MAX];
     struct view view[]; /* of the path to each rank */
@@ -368,7 +372,9 @@ static enum hoop_status begin(struct survey *survey)
     need_paths(survey);
     for (int i = 0; i < ranks * ranks; i++)
         device->through_host |= survey->way[i] != 0 && path[survey->way[i] - 1].host;
-    if (own(survey)->content && hoop_kernels_start(survey->comm) != HOOP_OK)
+    if (own(survey)->content &&
+        (hoop_lend_start(device->lend, &fact_of(survey, 0)->lend, survey->fact_bytes) != HOOP_OK ||
+         hoop_kernels_start(survey->comm) != HOOP_OK))
         object(survey);
     return tell(survey);
 }
@@ -379,7 +385,10 @@ static enum hoop_status prepare(struct survey *survey)
     struct hoop_comm *comm = survey->comm;
 
     comm->device->links = hoop_calloc((size_t)comm->ranks * (size_t)(comm->lanes - 1), sizeof(struct hoop_link *));
-    return comm->device->links ? hoop_pattern_new(&survey->pattern, comm) : HOOP_ERR_MEMORY;
+    if (comm->device->links == NULL)
+        return HOOP_ERR_MEMORY;
+    const enum hoop_status status = hoop_lend_new(comm, &comm->device->lend, &own(survey)->lend);
+    return status == HOOP_OK ? hoop_pattern_new(&survey->pattern, comm) : status;
 }
 
 /* Ranks of this process on one device: the first of them makes their team before all tell what they have, the others enter it then. */
@@ -523,6 +532,7 @@ void hoop_device_links_drop(struct hoop_comm *comm)
     if (device == NULL)
         return;
     hoop_kernels_drain(device->kernels);
+    hoop_lend_stop(device->lend);
     for (int i = 0; device->links && i < comm->ranks * (comm->lanes - 1); i++)
         if (device->links[i])
             device->links[i]->transport->disconnect(device->links[i]);

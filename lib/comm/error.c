@@ -2,11 +2,14 @@
 /* The communicator's first error, and what follows from a verdict. */
 #include <stdio.h>
 
-#include "comm/comm.h"
+#include "comm/device_call.h"
 #include "health/verdict.h"
 
 enum hoop_status hoop_comm_failed(struct hoop_comm *comm, enum hoop_status status)
 {
+    if (comm->error == HOOP_OK &&
+        hoop_verdict_stands(comm->board)) /* whoever learns it may free what was lent to peers */
+        hoop_device_let_go(comm);
     pthread_mutex_lock(&comm->error_lock);
     if (comm->error == HOOP_OK) {
         comm->error = (int)status;

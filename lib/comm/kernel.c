@@ -15,9 +15,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "comm/device.h"
+#include "comm/lend.h"
+#include "health/monitor.h"
 #include "health/verdict.h"
 
-enum { LOOK_US = 2000, DRAIN_SECONDS = 30 };
+/* PATIENCE: that kernels, and living peers, have to let go of lent memory after a failure. */
+enum { LOOK_US = 2000, DRAIN_SECONDS = 30, PATIENCE_SECONDS = 1 };
 
 /* ---- watching ---- */
 
@@ -57,6 +60,37 @@ static void look_for_late(struct hoop_kernels *kernels)
         hoop_log(HOOP_LOG_WARN, comm->rank, "on device %d %s", kernels->cuda->device.ordinal, text);
 }
 
+/* Make the kernels that run end, and let no others begin; then tell the peers that nothing of theirs is touched any more. What waits in
+ * a stream for its turn finds the flag before it reads what was lent. */
+static void give_up(struct hoop_kernels *kernels)
+{
+    struct hoop_comm *comm = kernels->comm;
+    const uint64_t deadline = hoop_deadline(PATIENCE_SECONDS);
+
+    hoop_cuda_exec_abort(kernels->exec);
+    pthread_mutex_lock(&kernels->gate);
+    kernels->closed = true;
+    pthread_mutex_unlock(&kernels->gate);
+    do
+        usleep(500); /* also, whoever began before it could see the flag has said so by then */
+    while (hoop_cuda_exec_runs(kernels->exec) && !hoop_expired(deadline));
+    atomic_store_explicit(&hoop_board_card(comm->board, comm->rank)->let_go, 1, memory_order_release);
+    hoop_comm_condemned(comm);
+}
+
+void hoop_kernels_let_go(const struct hoop_kernels *kernels)
+{
+    const uint64_t deadline = hoop_deadline(PATIENCE_SECONDS);
+
+    if (kernels == NULL || !kernels->watched)
+        return;
+    const struct hoop_board *board = kernels->comm->board;
+    for (int rank = 0; rank < board->shape.ranks; rank++)
+        while (atomic_load_explicit(&hoop_board_card(board, rank)->let_go, memory_order_acquire) == 0 &&
+               (rank == board->rank || !hoop_health_gone(board, rank)) && !hoop_expired(deadline))
+            usleep(100);
+}
+
 static void *watch(void *argument)
 {
     struct hoop_kernels *kernels = argument;
@@ -64,9 +98,9 @@ static void *watch(void *argument)
     while (!atomic_load(&kernels->closing)) {
         look(kernels);
         look_for_late(kernels);
+        hoop_lend_look(kernels->comm->device->lend);
         if (hoop_verdict_stands(kernels->comm->board)) {
-            hoop_cuda_exec_abort(kernels->exec);
-            hoop_comm_condemned(kernels->comm);
+            give_up(kernels);
             return NULL;
         }
         usleep(LOOK_US);
@@ -88,6 +122,7 @@ enum hoop_status hoop_kernels_new(struct hoop_comm *comm)
     hoop_wait_init(&new->wait, comm->board, 0, true, hoop_setting_number(&comm->settings, HOOP_SETTING_LATE),
                    hoop_setting_number(&comm->settings, HOOP_SETTING_TIMEOUT));
     new->wait.kernels = true;
+    pthread_mutex_init(&new->gate, NULL);
     enum hoop_status status = hoop_cuda_exec_new(&new->exec, new->cuda, comm->ranks, lanes);
     if (status == HOOP_OK && hoop_cuda_exec_lanes(new->exec) < lanes)
         status = hoop_fail(HOOP_ERR_UNSUPPORTED,
@@ -168,5 +203,6 @@ void hoop_kernels_free(struct hoop_kernels *kernels)
         hoop_cuda_event_destroy(kernels->cuda, kernels->before);
     if (kernels->ended)
         hoop_cuda_event_destroy(kernels->cuda, kernels->ended);
+    pthread_mutex_destroy(&kernels->gate);
     hoop_free(kernels);
 }

@@ -13,6 +13,8 @@ struct hoop_kernels {
     hoop_cu_event before, ended; /* on the default stream; behind the last call */
     pthread_t watch;
     bool watched;
+    pthread_mutex_t gate; /* held while a call is launched */
+    bool closed;          /* under the gate: the communicator is dead, nothing more is launched */
     _Atomic bool closing;
     /* the watching thread's own */
     struct hoop_wait wait; /* of the kernels, which stand still */
@@ -29,6 +31,10 @@ enum hoop_status hoop_kernels_start(struct hoop_comm *comm);
 /* Wait until what was launched has ended; on a dead communicator tell it to give up. No stream is waited for otherwise. */
 void hoop_kernels_drain(struct hoop_kernels *kernels);
 void hoop_kernels_free(struct hoop_kernels *kernels);
+
+/* The communicator has failed: wait until no living peer's kernels can still read what was lent to them, for a bounded time. NULL is
+ * allowed. */
+void hoop_kernels_let_go(const struct hoop_kernels *kernels);
 
 /* Does the call run as a kernel? The same on all ranks. */
 bool hoop_kernels_take(const struct hoop_comm_call *call);

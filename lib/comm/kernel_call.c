@@ -12,6 +12,7 @@
 
 #include "comm/device.h"
 #include "comm/kernel.h"
+#include "comm/lend.h"
 #include "health/verdict.h"
 
 enum scratch { TMP_SCRATCH, WIDE_IN_SCRATCH, WIDE_OUT_SCRATCH };
@@ -26,6 +27,14 @@ bool hoop_kernels_take(const struct hoop_comm_call *call)
 }
 
 /* ---- the plan ---- */
+
+/* Where kernels find who has opened the buffer. */
+static uint32_t row_of(const struct hoop_kernels *kernels, const void *buffer)
+{
+    struct hoop_lend *lend = kernels->comm->device->lend;
+
+    return hoop_lend_has_news(lend) ? 0 : hoop_lend_row(lend, buffer); /* news: the stream is captured */
+}
 
 /* `run` with `shown`'s name and choice, as it is without what stands around it. */
 static enum hoop_status launch_plan(const struct hoop_kernels *kernels, const struct hoop_comm_call *run,
@@ -49,6 +58,10 @@ static enum hoop_status launch_plan(const struct hoop_kernels *kernels, const st
                                         .in = hoop_cuda_address(run->in),
                                         .out = hoop_cuda_address(run->out),
                                         .tmp = tmp,
+                                        .keep_in = run->in_own,
+                                        .keep_out = run->out_own,
+                                        .in_view = row_of(kernels, run->in),
+                                        .out_view = row_of(kernels, run->out),
                                         .tag = hoop_comm_publish(shown),
                                         .number = comm->sequence};
     return hoop_cuda_exec_launch(kernels->exec, &call, stream);
@@ -109,7 +122,8 @@ static enum hoop_status launch_wide(struct hoop_kernels *kernels, const struct h
 
     run.type = hoop_type_wide(call->type);
     run.op = first == HOOP_CUDA_MULTIPLY ? HOOP_SUM : call->op;
-    run.in_place = false;
+    run.in_place = run.in_own = false;
+    run.out_own &= run.type == call->type;
     enum hoop_status status = take_scratch(kernels, call, &run.in, &run.out);
     if (status == HOOP_OK)
         status = hoop_cuda_exec_follow(kernels->exec, stream);
@@ -136,20 +150,40 @@ static enum hoop_status launch(struct hoop_kernels *kernels, const struct hoop_c
 
 /* ---- calls ---- */
 
+/* Under the gate. */
+static enum hoop_status launch_in_order(struct hoop_kernels *kernels, const struct hoop_comm_call *call,
+                                        hoop_cu_stream stream)
+{
+    bool capturing = false;
+
+    enum hoop_status status = hoop_cuda_stream_capturing(kernels->cuda, stream, &capturing);
+    if (status == HOOP_OK && !capturing && hoop_lend_has_news(call->comm->device->lend)) {
+        status = hoop_cuda_exec_follow(kernels->exec, stream);
+        if (status == HOOP_OK)
+            status = hoop_lend_tell(call->comm->device->lend, kernels->exec, stream);
+    }
+    if (status == HOOP_OK)
+        status = launch(kernels, call, stream);
+    if (status == HOOP_OK && !capturing)
+        status = hoop_cuda_event_record(kernels->cuda, kernels->ended, stream);
+    return status;
+}
+
 enum hoop_status hoop_kernels_launch(const struct hoop_comm_call *call, hoop_cu_stream stream)
 {
     struct hoop_comm *comm = call->comm;
     struct hoop_kernels *kernels = comm->device->kernels;
-    bool capturing = false;
 
     enum hoop_status status = hoop_comm_usable(comm, "collective");
     if (status != HOOP_OK)
         return status;
-    status = launch(kernels, call, stream);
-    if (status == HOOP_OK)
-        status = hoop_cuda_stream_capturing(kernels->cuda, stream, &capturing);
-    if (status == HOOP_OK && !capturing)
-        status = hoop_cuda_event_record(kernels->cuda, kernels->ended, stream);
+    pthread_mutex_lock(&kernels->gate);
+    const bool closed = kernels->closed;
+    if (!closed)
+        status = launch_in_order(kernels, call, stream);
+    pthread_mutex_unlock(&kernels->gate);
+    if (closed)
+        return hoop_comm_condemned(comm);
     if (status != HOOP_OK)
         return hoop_comm_conclude(comm, status);
     comm->stats.calls++;

@@ -8,6 +8,9 @@
 #include <string.h>
 
 #include "comm/device.h"
+#ifdef HOOP_CUDA
+#include "comm/kernel.h"
+#endif
 #include "comm/tune.h"
 #include "plan/explain.h"
 
@@ -55,10 +58,12 @@ static void tell_device(const struct hoop_comm *comm, struct hoop_device_way *de
 #ifdef HOOP_CUDA
     if (comm->device == NULL)
         return;
-    *device = (struct hoop_device_way){.ordinal = comm->device->cuda->device.ordinal,
-                                       .name = comm->device->cuda->device.name,
-                                       .way = comm->device->kernels ? "kernel" : "staged",
-                                       .why = comm->device_way};
+    *device =
+        (struct hoop_device_way){.ordinal = comm->device->cuda->device.ordinal,
+                                 .name = comm->device->cuda->device.name,
+                                 .lent = comm->device->kernels ? hoop_cuda_exec_lent(comm->device->kernels->exec) : 0,
+                                 .way = comm->device->kernels ? "kernel" : "staged",
+                                 .why = comm->device_way};
 #endif
 }
 

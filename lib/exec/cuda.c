@@ -5,12 +5,14 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "exec/cuda_bring.h"
 #include "exec/cuda_code.h"
 
 enum {
     PROGRAM_BLOCK = 1 << 20, /* bytes of device memory taken for programs at a time */
     LEND_LEAST = 16384,      /* bytes from which a peer reads a piece where it is */
-    WARP = 32
+    WARP = 32,
+    BRING_LEAST = 4096 /* room of a slot for tables that calls bring */
 };
 
 struct program {
@@ -31,7 +33,8 @@ struct hoop_cuda_exec {
     int seat;
     struct hoop_wait *wait; /* for the team */
     struct hoop_device_report *report;
-    hoop_cu_address report_address, pipes, states;
+    hoop_cu_address report_address, pipes, states, views;
+    struct hoop_cuda_bring *bring;
     bool *connected;
     /* device memory, block by block; never given back while the executor lives */
     hoop_cu_address *block;
@@ -79,17 +82,26 @@ static enum hoop_status take_block(struct hoop_cuda_exec *exec, size_t bytes, ho
     return status;
 }
 
-/* Copy to the device, or fill with zeros (from NULL), and wait for that. */
+/* Wait for what was given to the stream for uploads. */
+static enum hoop_status settle(struct hoop_cuda_exec *exec, enum hoop_status status)
+{
+    return status == HOOP_OK ? hoop_cuda_stream_wait(exec->cuda, exec->uploads, hoop_deadline(60)) : status;
+}
+
+/* Copy to the device, and wait for that; or fill with a byte. */
 static enum hoop_status put(struct hoop_cuda_exec *exec, hoop_cu_address to, const void *from, size_t bytes)
 {
     const hoop_cu_capture_mode mode = relax(exec);
-    enum hoop_status status = from ? hoop_cuda_copy(exec->cuda, (void *)(uintptr_t)to, from, bytes, exec->uploads)
-                                   : hoop_cuda_fill(exec->cuda, to, 0, bytes, exec->uploads);
+    const enum hoop_status status =
+        settle(exec, hoop_cuda_copy(exec->cuda, (void *)(uintptr_t)to, from, bytes, exec->uploads));
 
-    if (status == HOOP_OK)
-        status = hoop_cuda_stream_wait(exec->cuda, exec->uploads, hoop_deadline(60));
     restore(exec, mode);
     return status;
+}
+
+static enum hoop_status fill(struct hoop_cuda_exec *exec, hoop_cu_address to, unsigned char byte, size_t bytes)
+{
+    return settle(exec, hoop_cuda_fill(exec->cuda, to, byte, bytes, exec->uploads));
 }
 
 enum hoop_status hoop_cuda_exec_scratch(struct hoop_cuda_exec *exec, int use, size_t bytes, hoop_cu_address *address)
@@ -113,7 +125,8 @@ static enum hoop_status make_tables(struct hoop_cuda_exec *exec)
 {
     const size_t pipes = (size_t)exec->ranks * (size_t)exec->lanes;
     const size_t pipe_bytes = pipes * sizeof(struct hoop_device_pipe),
-                 state_bytes = (size_t)exec->lanes * sizeof(struct hoop_device_state);
+                 state_bytes = (size_t)exec->lanes * sizeof(struct hoop_device_state),
+                 view_bytes = HOOP_CUDA_VIEWS * (size_t)exec->ranks * sizeof(uint64_t);
 
     exec->connected = hoop_calloc(pipes, sizeof *exec->connected);
     if (exec->connected == NULL)
@@ -122,9 +135,13 @@ static enum hoop_status make_tables(struct hoop_cuda_exec *exec)
     if (status == HOOP_OK)
         status = take_block(exec, state_bytes, &exec->states);
     if (status == HOOP_OK)
-        status = put(exec, exec->pipes, NULL, pipe_bytes);
+        status = take_block(exec, view_bytes, &exec->views);
     if (status == HOOP_OK)
-        status = put(exec, exec->states, NULL, state_bytes);
+        status = fill(exec, exec->pipes, 0, pipe_bytes);
+    if (status == HOOP_OK)
+        status = fill(exec, exec->states, 0, state_bytes);
+    if (status == HOOP_OK)
+        status = fill(exec, exec->views, 0xff, view_bytes); /* HOOP_DEVICE_NOT_SEEN */
     if (status != HOOP_OK)
         return status;
     void *report;
@@ -157,6 +174,8 @@ enum hoop_status hoop_cuda_exec_new(struct hoop_cuda_exec **made, struct hoop_cu
         status = hoop_cuda_event_create(cuda, &exec->ended);
     if (status == HOOP_OK)
         status = make_tables(exec);
+    if (status == HOOP_OK)
+        status = hoop_cuda_bring_new(&exec->bring, cuda, BRING_LEAST);
     if (status != HOOP_OK) {
         hoop_cuda_exec_free(exec);
         return status;
@@ -171,6 +190,7 @@ void hoop_cuda_exec_free(struct hoop_cuda_exec *exec)
         return;
     for (size_t i = 0; i < exec->blocks; i++)
         hoop_cuda_free(exec->cuda, exec->block[i]);
+    hoop_cuda_bring_free(exec->bring);
     if (exec->report)
         hoop_cuda_host_free(exec->cuda, exec->report);
     if (exec->ended)
@@ -390,6 +410,10 @@ enum hoop_status hoop_cuda_exec_launch(struct hoop_cuda_exec *exec, const struct
                                         .tag = call->tag,
                                         .number = call->number,
                                         .lend = LEND_LEAST,
+                                        .views = exec->views,
+                                        .in_view = call->in_view,
+                                        .out_view = call->out_view,
+                                        .ranks = (uint32_t)exec->ranks,
                                         .pipe_lanes = (uint32_t)exec->lanes,
                                         .state_lanes = (uint32_t)exec->lanes};
 
@@ -399,9 +423,26 @@ enum hoop_status hoop_cuda_exec_launch(struct hoop_cuda_exec *exec, const struct
             call->plan->algo->name, call->plan->lanes, exec->cuda->device.ordinal, hoop_cuda_exec_lanes(exec));
     enum hoop_status status =
         hoop_program_bind(&argument, call->plan, call->binding, call->type, call->op, exec->small);
+    argument.flags |= (call->keep_in ? HOOP_DEVICE_KEEP_IN : 0) | (call->keep_out ? HOOP_DEVICE_KEEP_OUT : 0);
     if (status == HOOP_OK)
         status = program_of(exec, call->plan, &argument.lane);
     return status == HOOP_OK ? enqueue(exec, call, &argument, stream) : status;
+}
+
+enum hoop_status hoop_cuda_exec_view(struct hoop_cuda_exec *exec, int row, const uint64_t *shift, hoop_cu_stream stream)
+{
+    const size_t bytes = (size_t)exec->ranks * sizeof *shift;
+
+    return hoop_cuda_bring(exec->bring, exec->views + (uint64_t)row * bytes, shift, bytes, stream);
+}
+
+uint64_t hoop_cuda_exec_lent(const struct hoop_cuda_exec *exec)
+{
+    uint64_t lent = 0;
+
+    for (int l = 0; l < HOOP_DEVICE_LANES; l++)
+        lent += __atomic_load_n(&exec->report->lent[l], __ATOMIC_ACQUIRE);
+    return lent;
 }
 
 enum hoop_status hoop_cuda_exec_vector(struct hoop_cuda_exec *exec, enum hoop_cuda_vector what,
@@ -433,6 +474,11 @@ enum hoop_status hoop_cuda_exec_verdict(const struct hoop_cuda_exec *exec, int *
 uint64_t hoop_cuda_exec_standstill(const struct hoop_cuda_exec *exec, uint64_t *call)
 {
     return hoop_program_standstill(exec->report, call);
+}
+
+bool hoop_cuda_exec_runs(const struct hoop_cuda_exec *exec)
+{
+    return hoop_program_runs(exec->report);
 }
 
 uint64_t hoop_cuda_exec_begun(const struct hoop_cuda_exec *exec)

@@ -50,6 +50,8 @@ struct hoop_cuda_call {
     enum hoop_type type;
     enum hoop_op op; /* built in; HOOP_AVG adds, the caller divides */
     hoop_cu_address in, out, tmp;
+    bool keep_in, keep_out;     /* peers whose links are direct do not reach the buffer under its own address */
+    uint32_t in_view, out_view; /* 1 + the buffers' rows of hoop_cuda_exec_view; 0: none */
     uint64_t
         tag; /* of this call by itself, equal on all ranks; the kernel makes it a fingerprint of all calls so far */
     uint64_t number; /* of the call, for reports */
@@ -66,6 +68,15 @@ enum hoop_status hoop_cuda_exec_launch(struct hoop_cuda_exec *exec, const struct
  * the stream is being captured. */
 enum hoop_status hoop_cuda_exec_follow(struct hoop_cuda_exec *exec, hoop_cu_stream stream);
 enum hoop_status hoop_cuda_exec_lead(struct hoop_cuda_exec *exec, hoop_cu_stream stream);
+
+/* Say what peers that have opened memory of this rank for themselves have to add to addresses in it, in the order of the stream: shift
+ * has one word a rank, HOOP_DEVICE_NOT_SEEN for those that have not. row: 0 … HOOP_CUDA_VIEWS - 1, one for each memory. */
+enum { HOOP_CUDA_VIEWS = 64 };
+enum hoop_status hoop_cuda_exec_view(struct hoop_cuda_exec *exec, int row, const uint64_t *shift,
+                                     hoop_cu_stream stream);
+
+/* Frames that were lent to peers in launches that have ended, and not copied. */
+uint64_t hoop_cuda_exec_lent(const struct hoop_cuda_exec *exec);
 
 /* Upload a plan now, that the first launch need not. */
 enum hoop_status hoop_cuda_exec_upload(struct hoop_cuda_exec *exec, const struct hoop_plan *plan);
@@ -84,6 +95,7 @@ enum hoop_status hoop_cuda_exec_verdict(const struct hoop_cuda_exec *exec, int *
 /* Where lanes stand and which call they are in, as hoop_program_standstill and hoop_program_begun. */
 uint64_t hoop_cuda_exec_standstill(const struct hoop_cuda_exec *exec, uint64_t *call);
 uint64_t hoop_cuda_exec_begun(const struct hoop_cuda_exec *exec);
+bool hoop_cuda_exec_runs(const struct hoop_cuda_exec *exec);
 
 /* For people: what lanes have been waiting for since long; how many do. */
 int hoop_cuda_exec_waits(const struct hoop_cuda_exec *exec, char *text, size_t size);

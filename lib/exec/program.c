@@ -202,6 +202,15 @@ uint64_t hoop_program_standstill(const struct hoop_device_report *report, uint64
     return earliest == UINT64_MAX ? 0 : hash | 1;
 }
 
+bool hoop_program_runs(const struct hoop_device_report *report)
+{
+    for (int l = 0; l < HOOP_DEVICE_LANES; l++)
+        if (look(&report->begun[l]) != look(&report->lane[l].finished) &&
+            look(&report->lane[l].verdict) == HOOP_DEVICE_FINE)
+            return true;
+    return false;
+}
+
 uint64_t hoop_program_begun(const struct hoop_device_report *report)
 {
     uint64_t latest = 0;

@@ -35,6 +35,9 @@ uint64_t hoop_program_standstill(const struct hoop_device_report *report, uint64
 /* The number of the latest call that a lane has begun. Likewise. */
 uint64_t hoop_program_begun(const struct hoop_device_report *report);
 
+/* Is any lane in a launch that it has neither done nor given up? Likewise. */
+bool hoop_program_runs(const struct hoop_device_report *report);
+
 /* For people: what each lane has been waiting for since long, or nothing if there is none; ends with NUL. Returns the number of such lanes. */
 int hoop_program_waits(const struct hoop_device_report *report, char *text, size_t size);
 

@@ -77,6 +77,8 @@ struct hoop_card {
     _Alignas(HOOP_LINE) _Atomic uint64_t summed;
     _Alignas(HOOP_LINE) _Atomic uint64_t
         begun; /* of the latest call that a kernel of this rank has begun, as far as known */
+    _Atomic uint64_t
+        let_go; /* 1: the communicator has failed, and no kernel of this rank touches a peer's memory any more */
     _Alignas(HOOP_LINE) struct hoop_call call[HOOP_CALL_RECORDS]; /* at sequence modulo HOOP_CALL_RECORDS */
     _Alignas(HOOP_LINE) pthread_mutex_t life_lock;                /* robust, shared */
     _Atomic uint32_t life;                                        /* enum hoop_life */

@@ -351,8 +351,8 @@ static void text_device(const struct facts *facts, struct text *text)
     if (device == NULL)
         return;
     if (device->way)
-        say(text, "device     %d, %s; calls on its memory: %s: %s\n", device->ordinal, device->name, device->way,
-            device->why);
+        say(text, "device     %d, %s; calls on its memory: %s: %s; %" PRIu64 " frames lent to peers so far\n",
+            device->ordinal, device->name, device->way, device->why, device->lent);
     else
         say(text, "device     none: %s\n", device->why);
 }
@@ -446,8 +446,8 @@ static void json_device(const struct facts *facts, struct text *text)
 
     if (device == NULL)
         return;
-    say(text, "\"device\":{\"ordinal\":%d,\"way\":\"%s\",\"because\":\"%s\"},", device->ordinal,
-        device->way ? device->way : "none", device->why);
+    say(text, "\"device\":{\"ordinal\":%d,\"way\":\"%s\",\"because\":\"%s\",\"lent\":%" PRIu64 "},", device->ordinal,
+        device->way ? device->way : "none", device->why, device->lent);
 }
 
 static void json_measured(const struct hoop_measured *measured, struct text *text)

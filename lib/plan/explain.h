@@ -26,6 +26,7 @@ struct hoop_tuned {
 struct hoop_device_way {
     int ordinal;      /* of this rank's device; -1: none */
     const char *name; /* of the device */
+    uint64_t lent;    /* frames that kernels have lent to peers so far, and not copied */
     const char *way;  /* "staged", "kernel"; NULL: there are no such calls */
     const char *why;  /* the reason, without quotes and line ends */
 };

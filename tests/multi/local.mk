@@ -82,8 +82,11 @@ tests_multi_operator_rules_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_operator_rules_LDADD = $(TEST_LIBS)
 
 if CUDA
-check_PROGRAMS += tests/multi/device tests/multi/device_calls tests/multi/device_kernels
-TESTS += tests/multi/device tests/multi/device_calls tests/multi/device_kernels
+check_PROGRAMS += tests/multi/device tests/multi/device_calls tests/multi/device_direct tests/multi/device_kernels
+TESTS += tests/multi/device tests/multi/device_calls tests/multi/device_direct tests/multi/device_kernels
+tests_multi_device_direct_SOURCES = tests/multi/device_direct.c tests/cases.c tests/cuda_help.c tests/harness.c
+tests_multi_device_direct_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_multi_device_direct_LDADD = $(TEST_LIBS)
 tests_multi_device_kernels_SOURCES = tests/multi/device_kernels.c tests/cuda_help.c tests/harness.c
 tests_multi_device_kernels_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_device_kernels_LDADD = $(TEST_LIBS)

@@ -55,6 +55,7 @@ static enum hoop_status connect_link(struct hoop_domain *domain, int peer, int l
         return status;
     }
     hoop_landing_meet(new, address.base);
+    new->direct = true; /* the peer enables access, too, or kernels are not used */
     *link = &new->head;
     return HOOP_OK;
 }

@@ -55,6 +55,7 @@ struct lane {
     uint32_t steps, step, taken; /* taken: steps that this turn is */
     xg in_pipe, out_pipe;        /* frames of this turn; 0: none */
     uint32_t in_peer, loans;
+    uint32_t lent, borrows; /* in this launch: frames; has any been borrowed? */
     struct loan loan[LOANS];
 };
 
@@ -187,6 +188,14 @@ XDEVICE void write_header(xg at, uint64_t tag, uint64_t where)
     x_st16(at, header);
 }
 
+/* A launch that began only after the call had failed may not read what was lent in it: its owner has it back. */
+XNOINLINE bool may_borrow(const struct hoop_device_call *call, struct lane *lane)
+{
+    if (lane->borrows++ == 0 && x_ld_acq(call->report + offsetof(struct hoop_device_report, abort)) != 0)
+        return give_up(lane, HOOP_DEVICE_ABORTED);
+    return true;
+}
+
 /* The next frame's data become the work's left side. Waits for it, but for small ones, which the threads wait for. */
 XNOINLINE bool take_frame(const struct hoop_device_call *call, struct lane *lane, int32_t peer)
 {
@@ -210,7 +219,7 @@ XNOINLINE bool take_frame(const struct hoop_device_call *call, struct lane *lane
     if (header.low != lane->tag)
         return mismatch(lane, header.low, peer);
     lane->work.left = header.high < UNIT ? slot + HOOP_DEVICE_HEADER + header.high : header.high;
-    return true;
+    return header.high < UNIT || may_borrow(call, lane);
 }
 
 /* Room for a frame becomes the work's other target. `like`: an address to whose offset from 16 it is best aligned. */
@@ -268,13 +277,38 @@ XNOINLINE bool prepare_local(const struct hoop_device_call *call, struct lane *l
     return true;
 }
 
-/* Let the peer read the piece where it is? */
-XDEVICE bool lends(const struct hoop_device_call *call, const struct lane *lane, const struct hoop_device_step *step,
-                   uint64_t bytes)
+/* May the piece be lent at all, as far as its owner goes? */
+XDEVICE bool may_lend(const struct hoop_device_call *call, const struct lane *lane, const struct hoop_device_step *step,
+                      uint64_t bytes)
 {
     return (step->flags & (HOOP_DEVICE_LEND | HOOP_STEP_STAGED)) == HOOP_DEVICE_LEND && bytes >= call->lend &&
-           !(call->flags & HOOP_DEVICE_SMALL_FRAMES) && lane->loans < LOANS &&
-           XP(struct hoop_device_pipe, pipe_of(call, lane, step->peer))->direct;
+           !(call->flags & HOOP_DEVICE_SMALL_FRAMES) && lane->loans < LOANS;
+}
+
+/* What the peer has to add to addresses in that buffer, or HOOP_DEVICE_NOT_SEEN. */
+XNOINLINE uint64_t view_of(const struct hoop_device_call *call, const struct lane *lane, uint32_t buffer, int32_t peer)
+{
+    const uint32_t keep = buffer == HOOP_IN ? HOOP_DEVICE_KEEP_IN : buffer == HOOP_OUT ? HOOP_DEVICE_KEEP_OUT : 0;
+    const uint32_t row = buffer == HOOP_IN ? call->in_view : buffer == HOOP_OUT ? call->out_view : 0;
+
+    if (XP(struct hoop_device_pipe, pipe_of(call, lane, peer))->direct)
+        return call->flags & keep ? HOOP_DEVICE_NOT_SEEN : 0;
+    return row ? *(XP(const uint64_t, call->views) + (uint64_t)(row - 1) * call->ranks + (uint32_t)peer)
+               : HOOP_DEVICE_NOT_SEEN;
+}
+
+/* The peer gets the piece's address in place of data. */
+XDEVICE void lend(struct lane *lane, struct piece piece, uint64_t view, int32_t peer)
+{
+    const struct hoop_device_pipe *pipe = XP(struct hoop_device_pipe, lane->out_pipe);
+    struct loan *loan = &lane->loan[lane->loans++];
+
+    loan->pipe = lane->out_pipe;
+    loan->number = pipe->sent + 1;
+    loan->piece = piece;
+    loan->peer = peer;
+    lane->lent++;
+    write_header(slot_of(pipe->out_frames, pipe->sent, pipe), lane->tag, piece.data + view);
 }
 
 XNOINLINE bool prepare_send(const struct hoop_device_call *call, struct lane *lane, const struct hoop_device_step *step)
@@ -285,16 +319,13 @@ XNOINLINE bool prepare_send(const struct hoop_device_call *call, struct lane *la
         return true;
     if (!make_frame(call, lane, step->peer, from.data))
         return false;
-    if (lends(call, lane, step, from.bytes)) {
-        const struct hoop_device_pipe *pipe = XP(struct hoop_device_pipe, lane->out_pipe);
-        struct loan *loan = &lane->loan[lane->loans++];
+    if (may_lend(call, lane, step, from.bytes)) {
+        const uint64_t view = view_of(call, lane, step->from_buffer, step->peer);
 
-        loan->pipe = lane->out_pipe;
-        loan->number = pipe->sent + 1;
-        loan->piece = from;
-        loan->peer = step->peer;
-        write_header(slot_of(pipe->out_frames, pipe->sent, pipe), lane->tag, from.data);
-        return true;
+        if (view != HOOP_DEVICE_NOT_SEEN) {
+            lend(lane, from, view, step->peer);
+            return true;
+        }
     }
     lane->work.left = from.data;
     hand_out(call, lane, from.bytes);
@@ -384,13 +415,14 @@ XNOINLINE void begin_lane(const struct hoop_device_call *call, struct lane *lane
     lane->launches = state->launches;
     lane->tag = mixed(state->chain, call->tag);
     lane->slice = lane->steps ? 0 : call->slices;
-    lane->step = lane->loans = 0;
+    lane->step = lane->loans = lane->lent = lane->borrows = 0;
     lane->raised = 0;
     lane->work.tag = lane->tag;
     lane->work.abort = call->report + offsetof(struct hoop_device_report, abort);
     lane->work.report = lane->report;
     lane->work.raised = &lane->raised;
     REPORT(lane, call, call->number);
+    x_st_rel(call->report + offsetof(struct hoop_device_report, begun) + number * sizeof(uint64_t), lane->launches + 1);
 }
 
 /* A small frame without data: nobody has looked at its word yet. */
@@ -458,6 +490,10 @@ XNOINLINE void end_lane(const struct hoop_device_call *call, struct lane *lane)
 
         state->launches = lane->launches + 1;
         state->chain = lane->tag;
+        if (i == lane->number && lane->lent) {
+            state->lent += lane->lent;
+            x_st_rel(call->report + offsetof(struct hoop_device_report, lent) + lane->number * sizeof(uint64_t), state->lent);
+        }
         if (lane->number != 0)
             break;
     }

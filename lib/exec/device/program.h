@@ -48,7 +48,8 @@ struct hoop_device_state {
     uint64_t launches; /* the same for all lanes between launches */
     uint64_t chain;    /* fingerprint of all calls so far; likewise */
     uint64_t progress; /* launches, slice and step, as far as other lanes may rely on it */
-    uint64_t unused[5];
+    uint64_t lent;     /* frames */
+    uint64_t unused[4];
 };
 
 /* What a lane tells the host, in memory of the host, one cache line. */
@@ -78,6 +79,8 @@ struct hoop_device_report {
     uint64_t abort; /* not 0: whoever waits gives up */
     uint64_t unused[7];
     struct hoop_device_lane_report lane[HOOP_DEVICE_LANES];
+    uint64_t begun[HOOP_DEVICE_LANES]; /* launches that each lane has begun */
+    uint64_t lent[HOOP_DEVICE_LANES];  /* frames that each lane has lent so far, at the end of its launches */
 };
 
 /* Flags of a call. */
@@ -87,9 +90,14 @@ enum {
     HOOP_DEVICE_EMPTY_FRAMES = 4,
     HOOP_DEVICE_SMALL_FRAMES = 8,
     HOOP_DEVICE_NO_FORWARD = 16, /* receive, then send: for tests */
+    HOOP_DEVICE_KEEP_IN = 32, /* peers do not reach the buffer under its own address */
     HOOP_DEVICE_TEAM =
-        64 /* the calls of several ranks in one launch, `lanes` blocks each: an array of them at address `lane` */
+        64, /* the calls of several ranks in one launch, `lanes` blocks each: an array of them at address `lane` */
+    HOOP_DEVICE_KEEP_OUT = 128
 };
+
+/* In place of what a peer has to add to an address of ours: it does not reach that memory. */
+#define HOOP_DEVICE_NOT_SEEN UINT64_MAX
 
 /* Argument of the interpreter: one launch. Sizes are in elements. */
 struct hoop_device_call {
@@ -101,6 +109,8 @@ struct hoop_device_call {
     uint64_t tag;    /* fingerprint of this call by itself */
     uint64_t number; /* of the call, for reports */
     uint64_t lend;   /* least bytes of a piece that is lent */
+    uint64_t
+        views; /* by row * ranks + peer: what that peer has to add to addresses in memory of the row, or HOOP_DEVICE_NOT_SEEN */
     /* the binding */
     uint64_t count, slices, tmp_stride;
     uint64_t quotient, remainder;             /* of a block by its chunks */
@@ -108,7 +118,8 @@ struct hoop_device_call {
     uint64_t long_quotient, long_remainder;   /* of one of quotient + 1 */
     uint32_t grid, tmp_first, chunks_per_block, element;
     uint32_t lanes, pipe_lanes, state_lanes, flags;
-    uint32_t type, op; /* enum hoop_type, enum hoop_op; an average is a sum here */
+    uint32_t type, op;                         /* enum hoop_type, enum hoop_op; an average is a sum here */
+    uint32_t in_view, out_view, ranks, unused; /* row + 1 of the buffers in views; 0: none */
 };
 
 /* Argument of the kernels that work on one vector, all blocks together. */
