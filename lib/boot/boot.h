@@ -12,6 +12,7 @@
 #ifndef HOOP_BOOT_BOOT_H
 #define HOOP_BOOT_BOOT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/settings.h"
@@ -19,7 +20,7 @@
 
 struct hoop_boot; /* one rank's connection to the meeting */
 
-enum { HOOP_BOOT_BLOB = 512 }; /* most bytes of a rank's blob */
+enum { HOOP_BOOT_BLOB = 1024 }; /* most bytes of a rank's blob */
 
 /* What a rank tells all others: opaque to the meeting. */
 struct hoop_boot_blob {
@@ -60,5 +61,8 @@ void hoop_boot_close(struct hoop_boot *boot);
 /* A key for one purpose, derived from the id's secret: equal on all holders of the id, unrelated to the keys of other
  * purposes. */
 void hoop_boot_key(const struct hoop_unique_id *id, const char *purpose, unsigned char key[32]);
+
+/* Can ranks meet by this id that do not share loopback? false: its rendezvous listens on loopback alone. */
+bool hoop_boot_goes_far(const struct hoop_unique_id *id);
 
 #endif

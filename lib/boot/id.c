@@ -231,19 +231,13 @@ enum hoop_status hoop_unique_id_parse(struct hoop_unique_id *bytes, const char *
 
 /* ---- making ---- */
 
-enum hoop_status hoop_unique_id_create(struct hoop_unique_id *bytes)
+enum hoop_status hoop_id_create(struct hoop_unique_id *bytes, const char *host)
 {
-    struct hoop_settings settings;
     struct hoop_id id = {0};
 
-    if (bytes == NULL)
-        return hoop_fail(HOOP_ERR_ARG, "hoop_unique_id_create needs a place for the id");
-    enum hoop_status status = hoop_settings_read(&settings);
-    if (status == HOOP_OK)
-        status = hoop_auth_start();
+    enum hoop_status status = hoop_auth_start();
     if (status != HOOP_OK)
         return status;
-    const char *host = settings.value[HOOP_SETTING_ADDRESS].word;
     if (hoop_address_parse(&id.address, host) != HOOP_OK)
         return hoop_fail(HOOP_ERR_SETUP, "HOOP_ADDRESS=%.64s is no IPv4 or IPv6 address (names are not looked up)",
                          host);
@@ -259,4 +253,14 @@ enum hoop_status hoop_unique_id_create(struct hoop_unique_id *bytes)
         hoop_id_encode(&id, bytes);
     hoop_auth_wipe(&id, sizeof id);
     return status;
+}
+
+enum hoop_status hoop_unique_id_create(struct hoop_unique_id *bytes)
+{
+    struct hoop_settings settings;
+
+    if (bytes == NULL)
+        return hoop_fail(HOOP_ERR_ARG, "hoop_unique_id_create needs a place for the id");
+    const enum hoop_status status = hoop_settings_read(&settings);
+    return status == HOOP_OK ? hoop_id_create(bytes, settings.value[HOOP_SETTING_ADDRESS].word) : status;
 }

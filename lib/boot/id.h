@@ -20,6 +20,9 @@ void hoop_id_encode(const struct hoop_id *id, struct hoop_unique_id *bytes);
 /* Errors: HOOP_ERR_ARG (not a valid id). */
 enum hoop_status hoop_id_decode(const struct hoop_unique_id *bytes, struct hoop_id *id);
 
+/* As hoop_unique_id_create, to be met at this address of the host. */
+enum hoop_status hoop_id_create(struct hoop_unique_id *bytes, const char *host);
+
 /* As hoop_boot_key. */
 void hoop_id_key(const struct hoop_id *id, const char *purpose, unsigned char key[HOOP_AUTH_KEY]);
 

@@ -11,6 +11,7 @@
 #include "boot/message.h"
 #include "boot/rendezvous.h"
 #include "wire/cursor.h"
+#include "wire/iface.h"
 #include "wire/sock.h"
 
 #define GRACE 1000000000u /* ns after the deadline: the server answers at the deadline, and knows who is missing */
@@ -315,4 +316,13 @@ void hoop_boot_close(struct hoop_boot *boot)
         close(boot->sock);
     hoop_auth_wipe(boot, sizeof *boot);
     hoop_free(boot);
+}
+
+bool hoop_boot_goes_far(const struct hoop_unique_id *unique)
+{
+    struct hoop_id id;
+    const bool far = hoop_id_decode(unique, &id) == HOOP_OK && !hoop_address_is_loopback(&id.address);
+
+    hoop_auth_wipe(&id, sizeof id);
+    return far;
 }

@@ -219,7 +219,8 @@ static enum hoop_status run_together(const struct hoop_comm_call *call, uint64_t
     const size_t vector = judged(call), published = hoop_coll_shape(call->coll)->in == HOOP_OWN_BLOCK
                                                         ? call->count * hoop_call_element(call)
                                                         : vector;
-    const bool even = call->blocks == NULL, direct = even && call->user == NULL && vector >= comm->flat.lend_least,
+    const bool even = call->blocks == NULL && comm->hosts.count == 1,
+               direct = even && call->user == NULL && vector >= comm->flat.lend_least,
                small = even && published <= choice->flat_max, weigh = !direct && (choice->forced || !small);
 
     comm->chosen = weigh ? select_for(call, &problem, vector) : (struct hoop_decision){.algo = choice->flat};
@@ -295,6 +296,7 @@ enum hoop_status hoop_comm_conclude(struct hoop_comm *comm, enum hoop_status sta
         hoop_verdict_pass(comm->board, own);
     atomic_store_explicit(&hoop_board_card(comm->board, comm->rank)->finished, UINT64_MAX,
                           memory_order_release); /* behind the verdict: it only says that we touch nothing more */
+    hoop_watch_spread(comm->watch);
     const struct hoop_verdict verdict = hoop_verdict_get(comm->board);
     if ((verdict.kind == HOOP_VERDICT_FAILED && verdict.a == comm->rank) ||
         (verdict.kind == HOOP_VERDICT_PAIR && verdict.b == comm->rank)) /* our own text tells more */

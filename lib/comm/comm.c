@@ -134,8 +134,8 @@ enum hoop_status hoop_comm_finalize(struct hoop_comm *comm)
     comm->finalized = true;
     if (status == HOOP_OK && comm->rank == 0)
         hoop_tune_save(comm);
-    if (status == HOOP_OK) /* whoever ends now ends in peace */
-        atomic_store(&hoop_board_card(comm->board, comm->rank)->life, HOOP_LIFE_LEFT);
+    if (status == HOOP_OK)
+        hoop_watch_rest(comm->watch);
     return status;
 }
 

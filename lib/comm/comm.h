@@ -20,6 +20,7 @@
 #include "base/settings.h"
 #include "base/status.h"
 #include "comm/again.h"
+#include "comm/hosts.h"
 #include "dtype/dtype.h"
 #include "exec/flat.h"
 #include "exec/host.h"
@@ -99,7 +100,9 @@ struct hoop_comm {
     struct hoop_decision chosen; /* of the call that runs */
     int channels, slots, lanes;  /* the last lane carries sends and receives */
 
-    struct hoop_board *board;
+    struct hoop_hosts hosts; /* hosts.h: where the ranks are */
+    struct hoop_board
+        *board; /* of this host; it has a card for every rank, of which those of other hosts are only noted */
     struct hoop_heap *heap;
     struct hoop_comm_device *device;  /* device.h: the rank's CUDA device; NULL: none */
     char device_reason[128];          /* why that one, or none */
@@ -291,6 +294,19 @@ enum hoop_status hoop_scratch_grow(struct hoop_comm *comm, struct hoop_scratch *
 enum hoop_status hoop_comm_make(struct hoop_comm **comm, int ranks, const struct hoop_unique_id *id, int rank,
                                 const struct hoop_comm *parent);
 void hoop_comm_free(struct hoop_comm *comm);
+
+/* Make the link to that rank and lane, by shared memory or tcp. Errors: as the transport's connect. */
+enum hoop_status hoop_comm_connect(struct hoop_comm *comm, int peer, int lane, struct hoop_link **link);
+
+/* Has all that was sent to other hosts left this process?  HOOP_AGAIN: not yet. */
+enum hoop_status hoop_comm_flush(struct hoop_comm *comm);
+
+/* A link to that peer ended without a reason. One verdict stands when this returns: that which another host has sent, if it comes
+ * in time, else this one. */
+void hoop_comm_lost(struct hoop_comm *comm, int peer, uint64_t sequence);
+
+/* A mismatch stands: wait a moment for the call of a rank of another host, so that it can be shown. */
+void hoop_comm_await_calls(const struct hoop_comm *comm);
 
 /* Give up all links: peers can no longer take what was lent to them. Only for a communicator that is dead or done. */
 void hoop_comm_drop_links(struct hoop_comm *comm);

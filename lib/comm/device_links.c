@@ -506,6 +506,10 @@ enum hoop_status hoop_device_agree(struct hoop_comm *comm)
 
     if (!any_device(comm))
         return HOOP_OK;
+    if (comm->hosts.count > 1) {
+        snprintf(comm->device_way, sizeof comm->device_way, "the ranks are on %d hosts", comm->hosts.count);
+        return HOOP_OK;
+    }
     enum hoop_status status = make_survey(&survey, comm);
     if (status != HOOP_OK) {
         free_survey(&survey);

@@ -28,6 +28,8 @@ enum hoop_status hoop_comm_condemned(struct hoop_comm *comm)
 
     if (verdict.kind == HOOP_VERDICT_NONE)
         return HOOP_OK;
+    hoop_watch_spread(comm->watch);
+    hoop_comm_await_calls(comm);
     hoop_verdict_text(comm->board, verdict, text, sizeof text);
     return hoop_comm_failed(comm, hoop_fail(hoop_verdict_status(verdict), "%s", text));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* How a communicator comes into being.
  *
- * The ranks meet (boot), each tells who it is: host, cores, and rank 0 the name of a socket. When all have come and are
- * on one host, rank 0 makes the board and passes it on, and every rank maps it, opens its transport and begins to be
+ * The ranks meet (boot), each tells who it is: host, cores, and whoever may be its host's first the name of a socket. When all have
+ * come, the first rank of each host makes its board and passes it on, and every rank maps it, opens its transport and begins to be
  * watched. Then they agree once more, so that a failure on one is the same error on all. A rank that is alone meets nobody
  * and opens no socket.
  */
@@ -27,11 +27,11 @@
 #include "transports/transports.h"
 #include "wire/cursor.h"
 
-enum { HOST_TEXT = 36, CPU_WORDS = 16 };
+enum { CPU_WORDS = 16 };
 
 /* What a rank tells the others. */
 struct self {
-    char host[HOST_TEXT + 1]; /* the kernel's boot id: equal means one machine */
+    struct hoop_host_self host;
     uint64_t cpus[CPU_WORDS]; /* those it may run on */
     char share[HOOP_SHARE_NAME];
     struct hoop_model model; /* rank 0's is everybody's */
@@ -40,18 +40,6 @@ struct self {
 };
 
 /* ---- who we are ---- */
-
-static void read_host(char host[HOST_TEXT + 1])
-{
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-
-    memset(host, 0, HOST_TEXT + 1);
-    if (file == NULL)
-        return;
-    if (fread(host, 1, HOST_TEXT, file) != HOST_TEXT)
-        host[0] = 0;
-    fclose(file);
-}
 
 static void read_cpus(uint64_t cpus[CPU_WORDS])
 {
@@ -87,7 +75,7 @@ static void write_self(const struct self *self, struct hoop_boot_blob *blob)
 {
     struct hoop_writer writer = hoop_writer(blob->data, sizeof blob->data);
 
-    hoop_put_bytes(&writer, self->host, HOST_TEXT);
+    hoop_hosts_put(&writer, &self->host);
     for (int i = 0; i < CPU_WORDS; i++)
         hoop_put_u64(&writer, self->cpus[i]);
     hoop_put_bytes(&writer, self->share, sizeof self->share);
@@ -102,7 +90,7 @@ static enum hoop_status read_self(const struct hoop_boot_blob *blob, int rank, s
     struct hoop_reader reader = hoop_reader(blob->data, blob->size);
 
     memset(self, 0, sizeof *self);
-    hoop_get_bytes(&reader, self->host, HOST_TEXT);
+    hoop_hosts_get(&reader, &self->host);
     for (int i = 0; i < CPU_WORDS; i++)
         self->cpus[i] = hoop_get_u64(&reader);
     hoop_get_bytes(&reader, self->share, sizeof self->share);
@@ -115,31 +103,67 @@ static enum hoop_status read_self(const struct hoop_boot_blob *blob, int rank, s
     return HOOP_OK;
 }
 
-/* Look at all ranks: they must be on one host; count the cores that they share; note their NUMA nodes and devices. */
-static enum hoop_status survey(const struct hoop_boot_blob *table, int ranks, struct self *leader, int *cores,
-                               int *node, struct hoop_device_self *device)
+/* What the ranks have told, as far as set-up needs it. */
+struct survey {
+    struct self first, leader; /* rank 0, and the first rank of this host */
+    int *node;                 /* NUMA node of each rank */
+    bool crowded;              /* this host has fewer cores than ranks */
+};
+
+/* The cores that the ranks of a host share; it has `locals` ranks. */
+static int count_cores(const struct hoop_comm *comm, const struct self *selves, int host, int *locals)
 {
     uint64_t cpus[CPU_WORDS] = {0};
-    struct self self;
+    int cores = 0;
 
-    for (int rank = 0; rank < ranks; rank++) {
-        enum hoop_status status = read_self(&table[rank], rank, &self);
-        if (status != HOOP_OK)
-            return status;
-        if (rank == 0)
-            *leader = self;
-        if (strcmp(self.host, leader->host) != 0)
-            return hoop_fail(
-                HOOP_ERR_UNSUPPORTED,
-                "ranks 0 and %d are on different hosts; this version of hoop joins the ranks of one host only", rank);
+    *locals = 0;
+    for (int rank = 0; rank < comm->ranks; rank++) {
+        if (comm->hosts.of[rank] != host)
+            continue;
+        ++*locals;
         for (int i = 0; i < CPU_WORDS; i++)
-            cpus[i] |= self.cpus[i];
-        node[rank] = self.node;
-        device[rank] = self.device;
+            cpus[i] |= selves[rank].cpus[i];
     }
-    *cores = 0;
     for (int i = 0; i < CPU_WORDS; i++)
-        *cores += __builtin_popcountll(cpus[i]);
+        cores += __builtin_popcountll(cpus[i]);
+    return cores;
+}
+
+/* For the choice, which all ranks make alike, several hosts are as crowded as the most crowded one. */
+static void judge_cores(struct hoop_comm *comm, const struct self *selves, struct survey *survey)
+{
+    bool any = false;
+
+    for (int host = 0; host < comm->hosts.count; host++) {
+        int locals;
+        const int cores = count_cores(comm, selves, host, &locals);
+        any |= cores < locals;
+        if (host == comm->hosts.own)
+            survey->crowded = cores < locals;
+        comm->choice.cores = cores;
+    }
+    if (comm->hosts.count > 1)
+        comm->choice.cores = any ? (comm->ranks + 1) / 2 : comm->ranks;
+}
+
+static enum hoop_status look_around(struct hoop_comm *comm, const struct hoop_boot_blob *table, struct self *selves,
+                                    struct survey *survey)
+{
+    enum hoop_status status = HOOP_OK;
+
+    for (int rank = 0; rank < comm->ranks && status == HOOP_OK; rank++) {
+        status = read_self(&table[rank], rank, &selves[rank]);
+        comm->hosts.self[rank] = selves[rank].host;
+        survey->node[rank] = selves[rank].node;
+        comm->devices[rank] = selves[rank].device;
+    }
+    if (status == HOOP_OK)
+        status = hoop_hosts_survey(comm);
+    if (status != HOOP_OK)
+        return status;
+    survey->first = selves[0];
+    survey->leader = selves[comm->hosts.leader];
+    judge_cores(comm, selves, survey);
     return HOOP_OK;
 }
 
@@ -195,20 +219,36 @@ static enum hoop_status prepare(struct hoop_comm *comm, const struct hoop_comm *
 
 /* ---- set-up with the others' addresses known ---- */
 
-static enum hoop_status open_board(struct hoop_comm *comm, struct hoop_share *share, const struct self *leader,
+/* The leader's lifelines come by the numbers of this host's ranks. */
+static void spread_lifelines(const struct hoop_comm *comm, int *lifeline)
+{
+    for (int place = comm->hosts.locals - 1; place > 0; place--) {
+        const int rank = hoop_hosts_local(comm, place), sock = lifeline[place];
+        lifeline[place] = -1;
+        lifeline[rank] = sock;
+    }
+}
+
+static enum hoop_status open_board(struct hoop_comm *comm, struct hoop_share *share, const char *leader,
                                    const unsigned char key[32], int cancel, int *lifeline, uint64_t deadline)
 {
     const struct hoop_board_shape shape = shape_of(comm);
+    const struct hoop_hosts *hosts = &comm->hosts;
     int segment = -1;
 
-    if (comm->rank == 0) {
-        enum hoop_status status = hoop_board_create(&comm->board, &shape, 0);
-        if (status != HOOP_OK || comm->ranks == 1)
+    if (comm->rank == hosts->leader) {
+        enum hoop_status status = hoop_board_create(&comm->board, &shape, comm->rank);
+        if (status == HOOP_OK)
+            status = hoop_hosts_join(comm);
+        if (status != HOOP_OK || hosts->locals == 1)
             return status;
-        return hoop_share_serve(share, key, comm->ranks, 0, comm->board->descriptor, cancel, lifeline, deadline);
+        status = hoop_share_serve(share, key, hosts->locals, 0, comm->board->descriptor, cancel, lifeline, deadline);
+        if (status == HOOP_OK)
+            spread_lifelines(comm, lifeline);
+        return status;
     }
-    enum hoop_status status =
-        hoop_share_fetch(leader->share, key, comm->ranks, comm->rank, cancel, &segment, &lifeline[0], deadline);
+    enum hoop_status status = hoop_share_fetch(leader, key, hosts->locals, hosts->place, cancel, &segment,
+                                               &lifeline[hosts->leader], deadline);
     return status == HOOP_OK ? hoop_board_attach(&comm->board, &shape, comm->rank, segment) : status;
 }
 
@@ -225,7 +265,7 @@ static enum hoop_status open_domain(struct hoop_comm *comm)
 }
 
 /* Everything of one rank that needs the board. */
-static enum hoop_status equip(struct hoop_comm *comm)
+static enum hoop_status equip(struct hoop_comm *comm, bool crowded)
 {
     const struct hoop_settings *settings = &comm->settings;
     const size_t ranks = (size_t)comm->ranks;
@@ -240,9 +280,13 @@ static enum hoop_status equip(struct hoop_comm *comm)
         status = hoop_heap_new(&comm->heap, comm->board);
     if (status == HOOP_OK)
         status = hoop_exec_new(&comm->exec);
-    hoop_wait_init(&comm->wait, comm->board, hoop_setting_number(settings, HOOP_SETTING_SPIN),
-                   comm->choice.cores < comm->ranks, hoop_setting_number(settings, HOOP_SETTING_LATE),
+    hoop_wait_init(&comm->wait, comm->board, hoop_setting_number(settings, HOOP_SETTING_SPIN), crowded,
+                   hoop_setting_number(settings, HOOP_SETTING_LATE),
                    hoop_setting_number(settings, HOOP_SETTING_TIMEOUT));
+    if (comm->hosts.domain) {
+        comm->wait.descriptor = comm->hosts.domain->transport->descriptor(comm->hosts.domain);
+        comm->wait.alone = comm->hosts.locals == 1;
+    }
     return status == HOOP_OK && comm->ranks > 1 ? open_domain(comm) : status;
 }
 
@@ -253,39 +297,53 @@ static void close_lifelines(int *lifeline, int ranks)
             close(lifeline[rank]);
 }
 
+/* With everybody's word known. */
+static enum hoop_status settle_in(struct hoop_comm *comm, struct survey *survey, const unsigned char key[32],
+                                  int cancel, struct hoop_share *share, int *lifeline, uint64_t deadline)
+{
+    enum hoop_status status = hoop_device_survey(comm);
+
+    comm->choice.model = survey->first.model;
+    hoop_hosts_adjust(comm);
+    if (status == HOOP_OK)
+        status = hoop_comm_group(comm, comm->hosts.count > 1 ? comm->hosts.of : survey->node);
+    if (status == HOOP_OK)
+        status = open_board(comm, share, survey->leader.share, key, cancel, lifeline, deadline);
+    if (status == HOOP_OK)
+        status = equip(comm, survey->crowded);
+    if (status == HOOP_OK)
+        status = hoop_watch_start(&comm->watch, comm->board, lifeline,
+                                  hoop_setting_number(&comm->settings, HOOP_SETTING_SILENT), comm->hosts.far);
+    return status;
+}
+
 /* Between meeting and agreeing. */
 static enum hoop_status set_up(struct hoop_comm *comm, const struct hoop_unique_id *id, struct hoop_boot *boot,
                                struct hoop_share *share, const struct hoop_boot_blob *table, uint64_t deadline)
 {
-    int *lifeline = hoop_calloc(2 * (size_t)comm->ranks, sizeof *lifeline);
+    const size_t ranks = (size_t)comm->ranks;
+    int *lifeline = hoop_calloc(2 * ranks, sizeof *lifeline);
+    struct self *selves = hoop_calloc(ranks, sizeof *selves);
+    struct survey survey = {.node = lifeline + ranks};
     unsigned char key[32];
-    struct self leader;
 
-    comm->devices = hoop_calloc((size_t)comm->ranks, sizeof *comm->devices);
-    if (lifeline == NULL || comm->devices == NULL) {
-        hoop_free(lifeline);
-        return HOOP_ERR_MEMORY;
-    }
+    comm->devices = hoop_calloc(ranks, sizeof *comm->devices);
+    comm->hosts.of = hoop_calloc(ranks, sizeof *comm->hosts.of);
+    comm->hosts.self = hoop_calloc(ranks, sizeof *comm->hosts.self);
+    enum hoop_status status =
+        lifeline && selves && comm->devices && comm->hosts.of && comm->hosts.self ? HOOP_OK : HOOP_ERR_MEMORY;
+    if (status != HOOP_OK)
+        goto out;
     for (int rank = 0; rank < comm->ranks; rank++)
         lifeline[rank] = -1;
     hoop_boot_key(id, "share", key);
-    enum hoop_status status =
-        survey(table, comm->ranks, &leader, &comm->choice.cores, lifeline + comm->ranks, comm->devices);
+    status = look_around(comm, table, selves, &survey);
     if (status == HOOP_OK)
-        status = hoop_device_survey(comm);
-    if (status == HOOP_OK)
-        comm->choice.model = leader.model;
-    if (status == HOOP_OK)
-        status = hoop_comm_group(comm, lifeline + comm->ranks);
-    if (status == HOOP_OK)
-        status = open_board(comm, share, &leader, key, hoop_boot_descriptor(boot), lifeline, deadline);
-    if (status == HOOP_OK)
-        status = equip(comm);
-    if (status == HOOP_OK)
-        status = hoop_watch_start(&comm->watch, comm->board, lifeline,
-                                  hoop_setting_number(&comm->settings, HOOP_SETTING_SILENT));
+        status = settle_in(comm, &survey, key, hoop_boot_descriptor(boot), share, lifeline, deadline);
     if (status != HOOP_OK)
         close_lifelines(lifeline, comm->ranks);
+out:
+    hoop_free(selves);
     hoop_free(lifeline);
     return status;
 }
@@ -300,14 +358,16 @@ static enum hoop_status meet(struct hoop_comm *comm, const struct hoop_unique_id
     char why[HOOP_ERROR_TEXT] = "";
     enum hoop_status status = table ? HOOP_OK : HOOP_ERR_MEMORY;
 
-    const enum hoop_status read = prepare(comm, parent); /* a failure is told to all, below */
+    enum hoop_status read = prepare(comm, parent); /* a failure is told to all, below */
+    if (read == HOOP_OK)
+        read = hoop_hosts_open(comm, id);
     if (read != HOOP_OK)
         snprintf(why, sizeof why, "%s", hoop_error_text());
-    if (status == HOOP_OK && comm->rank == 0)
+    if (status == HOOP_OK && (comm->rank == 0 || comm->hosts.domain)) /* it may be its host's first */
         status = hoop_share_open(&share);
     if (status != HOOP_OK)
         goto out;
-    read_host(self.host);
+    hoop_hosts_tell(comm, &self.host);
     read_cpus(self.cpus);
     self.node = hoop_comm_node(self.cpus, CPU_WORDS);
     self.model = comm->choice.model;
@@ -330,10 +390,11 @@ out:
 static enum hoop_status be_alone(struct hoop_comm *comm, const struct hoop_comm *parent)
 {
     comm->choice.cores = 1;
+    comm->hosts = (struct hoop_hosts){.count = 1, .locals = 1};
     enum hoop_status status = prepare(comm, parent);
     if (status == HOOP_OK)
         status = open_board(comm, NULL, NULL, NULL, -1, NULL, 0);
-    return status == HOOP_OK ? equip(comm) : status;
+    return status == HOOP_OK ? equip(comm, false) : status;
 }
 
 /* ---- fork ---- */
@@ -413,6 +474,7 @@ void hoop_comm_free(struct hoop_comm *comm)
     if (comm->domain)
         comm->domain->transport->close(comm->domain);
     hoop_watch_stop(comm->watch);
+    hoop_hosts_close(comm);
     hoop_device_free(comm);
     hoop_registry_clear(comm->heap);
     hoop_heap_free(comm->heap);

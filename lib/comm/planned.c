@@ -32,7 +32,7 @@ static enum hoop_status connect_links(struct hoop_comm *comm, const struct hoop_
             struct hoop_link **link = &comm->links[step->peer * comm->lanes + (int)l];
             if (*link)
                 continue;
-            enum hoop_status status = comm->domain->transport->connect(comm->domain, step->peer, (int)l, NULL, 0, link);
+            enum hoop_status status = hoop_comm_connect(comm, step->peer, (int)l, link);
             if (status != HOOP_OK)
                 return status;
         }
@@ -48,11 +48,20 @@ static enum hoop_status blame(struct hoop_comm *comm, enum hoop_status status)
     if (status == HOOP_ERR_MISMATCH)
         verdict = (struct hoop_verdict){HOOP_VERDICT_MISMATCH, peer < comm->rank ? peer : comm->rank,
                                         peer < comm->rank ? comm->rank : peer, (unsigned)comm->sequence};
-    if (status == HOOP_ERR_PEER) {
-        hoop_health_look(comm->board, comm->sequence);
-        verdict = (struct hoop_verdict){HOOP_VERDICT_LEFT, peer, comm->rank, (unsigned)comm->sequence};
-    }
-    hoop_verdict_pass(comm->board, verdict);
+    if (status == HOOP_ERR_PEER)
+        hoop_comm_lost(comm, peer, comm->sequence);
+    else
+        hoop_verdict_pass(comm->board, verdict);
+    return status;
+}
+
+/* Nobody moves what we have sent on once the call is over: wait until it is the kernel's. */
+static enum hoop_status let_go(struct hoop_comm *comm)
+{
+    enum hoop_status status = HOOP_OK;
+
+    while (status == HOOP_OK && hoop_comm_flush(comm) == HOOP_AGAIN)
+        status = hoop_wait_step(&comm->wait);
     return status;
 }
 
@@ -70,6 +79,8 @@ static enum hoop_status drive(struct hoop_comm *comm)
         if (status != HOOP_OK)
             break;
     }
+    if (status == HOOP_OK)
+        status = let_go(comm);
     hoop_wait_moved(&comm->wait);
     return status < HOOP_OK && !hoop_verdict_stands(comm->board) ? blame(comm, status) : status;
 }
@@ -160,6 +171,7 @@ enum hoop_status hoop_comm_run_plan(const struct hoop_comm_call *call, const str
     const struct hoop_exec_call run = {.plan = plan,
                                        .binding = &binding,
                                        .domain = comm->domain,
+                                       .far = comm->hosts.domain,
                                        .links = comm->links,
                                        .lanes = comm->lanes,
                                        .type = call->type == HOOP_TYPES ? HOOP_U8 : call->type,
@@ -171,8 +183,11 @@ enum hoop_status hoop_comm_run_plan(const struct hoop_comm_call *call, const str
                                        .tag = tag,
                                        .out_shared = hoop_board_owns(comm->board, middle, 1, &offset)};
     hoop_algo_text(name, algo, problem.inter, problem.intra);
-    snprintf(comm->stats.last_plan, sizeof comm->stats.last_plan, "%.40s/shm/links/%dch/%zusl", name, comm->channels,
-             binding.slices);
+    snprintf(comm->stats.last_plan, sizeof comm->stats.last_plan, "%.40s/%s/links/%dch/%zusl", name,
+             comm->hosts.count == 1             ? "shm"
+             : comm->hosts.count == comm->ranks ? "tcp"
+                                                : "shm+tcp",
+             comm->channels, binding.slices);
     status = hoop_exec_start(comm->exec, &run);
     return status == HOOP_OK ? drive(comm) : status;
 }

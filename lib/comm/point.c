@@ -160,6 +160,14 @@ static enum hoop_status go_round(struct point *point, size_t points, bool *any, 
     return all ? HOOP_OK : HOOP_AGAIN;
 }
 
+static enum hoop_status progress(struct hoop_comm *comm)
+{
+    struct hoop_domain *far = comm->hosts.domain;
+    const enum hoop_status near = comm->domain->transport->progress(comm->domain);
+
+    return far && far->transport->progress(far) == HOOP_OK ? HOOP_OK : near;
+}
+
 static enum hoop_status drive(struct hoop_comm *comm, struct point *point, size_t points)
 {
     enum hoop_status status;
@@ -168,16 +176,16 @@ static enum hoop_status drive(struct hoop_comm *comm, struct point *point, size_
 
     hoop_wait_begin(&comm->wait, 0);
     while ((status = go_round(point, points, &any, &peer)) == HOOP_AGAIN) {
-        if (any || comm->domain->transport->progress(comm->domain) == HOOP_OK)
+        if (any || progress(comm) == HOOP_OK)
             hoop_wait_moved(&comm->wait);
         else if ((status = hoop_wait_step(&comm->wait)) != HOOP_OK)
             break;
         any = false;
     }
-    if (status == HOOP_ERR_PEER) {
-        hoop_health_look(comm->board, 0);
-        hoop_verdict_pass(comm->board, (struct hoop_verdict){HOOP_VERDICT_LEFT, peer, comm->rank, 0});
-    }
+    while (status == HOOP_OK && hoop_comm_flush(comm) == HOOP_AGAIN)
+        status = hoop_wait_step(&comm->wait);
+    if (status == HOOP_ERR_PEER)
+        hoop_comm_lost(comm, peer, 0);
     return status;
 }
 
@@ -187,7 +195,7 @@ static enum hoop_status connect_point(struct hoop_comm *comm, int peer, struct h
     enum hoop_status status = HOOP_OK;
 
     if (*known == NULL)
-        status = comm->domain->transport->connect(comm->domain, peer, comm->lanes - 1, NULL, 0, known);
+        status = hoop_comm_connect(comm, peer, comm->lanes - 1, known);
     *link = *known;
     return status;
 }

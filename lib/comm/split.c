@@ -46,8 +46,8 @@ static enum hoop_status exchange(struct hoop_comm *comm, struct wish *wish, stru
     find_place(wish, comm->ranks, comm->rank, place, size, first);
     enum hoop_status made = HOOP_OK;
     if (*first == comm->rank && *size > 1 && wish[comm->rank].color != HOOP_NO_COLOR)
-        made =
-            hoop_unique_id_create(&ids[comm->rank]); /* on failure the id stays zero, and the others learn it below */
+        made = hoop_hosts_create_id(comm,
+                                    &ids[comm->rank]); /* on failure the id stays zero, and the others learn it below */
     status = hoop_all_gather(&ids[comm->rank], ids, sizeof *ids, HOOP_U8, comm, NULL);
     return made != HOOP_OK ? made : status;
 }

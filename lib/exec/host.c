@@ -135,12 +135,22 @@ static bool overlaps_loan(const struct hoop_exec *exec, const struct piece *piec
     return false;
 }
 
+static bool progress(const struct hoop_exec *exec)
+{
+    struct hoop_domain *domain = exec->call.domain, *far = exec->call.far;
+    bool moved = domain && domain->transport->progress(domain) == HOOP_OK;
+
+    if (__builtin_expect(far != NULL, 0))
+        moved |= far->transport->progress(far) == HOOP_OK;
+    return moved;
+}
+
 /* May the piece be overwritten now? HOOP_AGAIN while a peer still reads it. */
 static enum hoop_status writable(struct hoop_exec *exec, const struct piece *piece)
 {
     if (exec->loans == 0 || !overlaps_loan(exec, piece))
         return HOOP_OK;
-    exec->call.domain->transport->progress(exec->call.domain);
+    progress(exec);
     collect_loans(exec);
     return overlaps_loan(exec, piece) ? HOOP_AGAIN : HOOP_OK;
 }
@@ -416,7 +426,6 @@ static enum hoop_status run_lane(struct hoop_exec *exec, struct lane *lane, bool
 
 enum hoop_status hoop_exec_poll(struct hoop_exec *exec, bool *moved)
 {
-    struct hoop_domain *domain = exec->call.domain;
     const uint32_t lanes = exec->call.plan->lanes;
 
     *moved = false;
@@ -435,7 +444,7 @@ enum hoop_status hoop_exec_poll(struct hoop_exec *exec, bool *moved)
         if (exec->loan[0].link->status != HOOP_OK)
             return exec->loan[0].link->status;
     }
-    if (!*moved && domain)
-        *moved = domain->transport->progress(domain) == HOOP_OK;
+    if (!*moved)
+        *moved = progress(exec);
     return HOOP_AGAIN;
 }

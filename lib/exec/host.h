@@ -20,7 +20,8 @@ struct hoop_exec;
 struct hoop_exec_call {
     const struct hoop_plan *plan;
     const struct hoop_binding *binding;
-    struct hoop_domain *domain;
+    struct hoop_domain *domain;     /* whose progress moves the links */
+    struct hoop_domain *far;        /* of links to other hosts; NULL: there are none */
     struct hoop_link *const *links; /* of (peer, lane) at peer * lanes + lane; those the plan names are connected */
     int lanes;
     enum hoop_type type;

@@ -3,6 +3,7 @@
 #include "exec/wait.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 
@@ -18,7 +19,7 @@ enum {
     SPINS_A_MICROSECOND = 25 /* pause takes about 40 ns on current x86 cores */
 };
 
-static const uint64_t look_every = 5000000, longest_sleep = 10000000; /* ns */
+static const uint64_t look_every = 5000000, longest_sleep = 10000000, mixed_sleep = 200000; /* ns */
 
 static void pause_core(void)
 {
@@ -36,7 +37,8 @@ void hoop_wait_init(struct hoop_wait *wait, struct hoop_board *board, double spi
                                .spins = crowded ? 0 : (int)(spin * 1e6 * SPINS_A_MICROSECOND),
                                .yields = crowded ? YIELDS_CROWDED : YIELDS,
                                .late = late,
-                               .timeout = timeout};
+                               .timeout = timeout,
+                               .descriptor = -1};
 }
 
 /* Compare our calls with the peers': a rank that made another call may never send what we wait for. One that is ahead of us
@@ -48,7 +50,7 @@ static void look_for_mismatch(const struct hoop_wait *wait)
 
     for (int rank = 0; rank < board->shape.ranks; rank++) {
         struct hoop_card *card = hoop_board_card(board, rank);
-        const uint64_t started = atomic_load_explicit(&card->started, memory_order_acquire);
+        const uint64_t started = hoop_card_started(card);
         const uint64_t sequence = started < wait->sequence ? started : wait->sequence;
         const size_t at = sequence % HOOP_CALL_RECORDS;
 
@@ -56,7 +58,8 @@ static void look_for_mismatch(const struct hoop_wait *wait)
             continue;
         const uint64_t fingerprint = __atomic_load_n(&card->call[at].fingerprint, __ATOMIC_ACQUIRE);
         const uint64_t ours = __atomic_load_n(&own[at].fingerprint, __ATOMIC_ACQUIRE);
-        if (atomic_load(&card->started) >= sequence + HOOP_CALL_RECORDS - 1 ||
+        if (hoop_card_started(card) >= sequence + HOOP_CALL_RECORDS - 1 ||
+            __atomic_load_n(&card->call[at].sequence, __ATOMIC_ACQUIRE) != sequence ||
             atomic_load(&hoop_board_card(board, board->rank)->started) >= sequence + HOOP_CALL_RECORDS - 1)
             continue; /* one of us went on meanwhile and may have written over what we read */
         if (fingerprint != ours) {
@@ -72,7 +75,7 @@ static bool has_come(const struct hoop_wait *wait, int rank)
 {
     const struct hoop_card *card = hoop_board_card(wait->board, rank);
 
-    return atomic_load(wait->kernels ? &card->begun : &card->started) >= wait->sequence;
+    return (wait->kernels ? atomic_load(&card->begun) : hoop_card_started(card)) >= wait->sequence;
 }
 
 /* The ranks that have not come to our call yet, as "2, 5"; returns the first one, -1 if all have. */
@@ -166,6 +169,20 @@ void hoop_wait_ring(struct hoop_wait *wait)
     }
 }
 
+/* Nothing can wait for the bell and for sockets at once; where both may bring news each gets a short sleep. */
+static void sleep_for_news(const struct hoop_wait *wait, struct hoop_bell *bell)
+{
+    struct pollfd news = {.fd = wait->descriptor, .events = POLLIN};
+    const struct timespec most = {.tv_nsec = (long)(wait->alone ? longest_sleep : mixed_sleep)};
+
+    if (wait->descriptor < 0) {
+        hoop_bell_sleep(bell, longest_sleep);
+        return;
+    }
+    ppoll(&news, 1, &most, NULL);
+    hoop_bell_disarm(bell);
+}
+
 enum hoop_status hoop_wait_step(struct hoop_wait *wait)
 {
     struct hoop_bell *bell = &hoop_board_card(wait->board, wait->board->rank)->bell;
@@ -191,7 +208,7 @@ enum hoop_status hoop_wait_step(struct hoop_wait *wait)
     case HOOP_WAIT_SLEEP:
         if (!hoop_verdict_stands(wait->board)) {
             wait->sleeps++;
-            hoop_bell_sleep(bell, longest_sleep);
+            sleep_for_news(wait, bell);
         } else {
             hoop_bell_disarm(bell);
         }

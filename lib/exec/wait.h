@@ -17,6 +17,8 @@ struct hoop_wait {
     struct hoop_board *board;
     int spins, yields;    /* polls before the next phase */
     double late, timeout; /* seconds; timeout 0: never */
+    int descriptor; /* to sleep on, besides the bell: readable when something has come from another host; -1: none */
+    bool alone;     /* nobody of this host rings the bell */
     /* of the running call */
     uint64_t sequence; /* 0: sends and receives, which have no number */
     bool kernels;      /* kernels wait: who has made the call, but whose stream has not come to it, is late, too */

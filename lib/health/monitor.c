@@ -25,6 +25,7 @@ struct peer {
 struct hoop_watch {
     struct hoop_watch *next;
     struct hoop_board *board;
+    struct hoop_far *far; /* NULL: none */
     double silent;
     bool holding; /* the monitor thread holds our life lock */
     bool leaving;
@@ -161,6 +162,8 @@ static int tend_watches(void)
     for (struct hoop_watch **at = &watches; *at;) {
         struct hoop_watch *watch = *at;
         if (watch->leaving) {
+            if (watch->far)
+                hoop_far_leave(watch->far, watch->board);
             give_life(watch);
             *at = watch->next;
             continue;
@@ -169,6 +172,8 @@ static int tend_watches(void)
             take_life(watch);
         const int wish = (int)(watch->silent * 1000 / TICKS_TO_SILENCE);
         tick = wish < tick ? wish : tick;
+        if (watch->far && tick > HOOP_FAR_TICK_MS)
+            tick = HOOP_FAR_TICK_MS;
         at = &watch->next;
     }
     pthread_cond_broadcast(&changed);
@@ -184,14 +189,23 @@ static void tick_watches(int tick_ms)
     }
 }
 
-/* Lifelines of all watches as a poll set, grown as needed; entry 0 is the waker. Returns the number of entries. */
+static void tick_far(void)
+{
+    for (struct hoop_watch *watch = watches; watch; watch = watch->next)
+        if (watch->far)
+            hoop_far_tick(watch->far, watch->board);
+}
+
+/* Lifelines of all watches, and their links to other hosts, as a poll set, grown as needed; entry 0 is the waker. Returns the number of entries. */
 static size_t gather(struct pollfd **set, size_t *room)
 {
     size_t count = 1;
 
-    for (struct hoop_watch *watch = watches; watch; watch = watch->next)
+    for (struct hoop_watch *watch = watches; watch; watch = watch->next) {
+        count += watch->far != NULL;
         for (int rank = 0; rank < watch->board->shape.ranks; rank++)
             count += watch->peer[rank].lifeline >= 0;
+    }
     if (count > *room) {
         struct pollfd *more = hoop_realloc(*set, count * 2, sizeof **set);
         if (more == NULL)
@@ -200,10 +214,14 @@ static size_t gather(struct pollfd **set, size_t *room)
         *room = count * 2;
     }
     count = 1;
-    for (struct hoop_watch *watch = watches; watch; watch = watch->next)
+    for (struct hoop_watch *watch = watches; watch; watch = watch->next) {
+        struct hoop_domain *domain = watch->far ? watch->far->domain : NULL;
+        if (domain)
+            (*set)[count++] = (struct pollfd){.fd = domain->transport->descriptor(domain), .events = POLLIN};
         for (int rank = 0; rank < watch->board->shape.ranks; rank++)
             if (watch->peer[rank].lifeline >= 0)
                 (*set)[count++] = (struct pollfd){.fd = watch->peer[rank].lifeline, .events = POLLIN | POLLRDHUP};
+    }
     (*set)[0] = (struct pollfd){.fd = waker, .events = POLLIN};
     return count;
 }
@@ -253,6 +271,7 @@ static void *monitor(void *unused)
                 eventfd_read(waker, &ignored);
             check_lifelines(set, count);
         }
+        tick_far();
     }
     close(waker);
     waker = -1;
@@ -308,7 +327,7 @@ static enum hoop_status start_thread(void)
 }
 
 enum hoop_status hoop_watch_start(struct hoop_watch **watch, struct hoop_board *board, const int *lifeline,
-                                  double silent)
+                                  double silent, struct hoop_far *far)
 {
     const size_t ranks = (size_t)board->shape.ranks;
     struct hoop_watch *new = hoop_calloc(1, sizeof *new + ranks * sizeof *new->peer);
@@ -320,6 +339,7 @@ enum hoop_status hoop_watch_start(struct hoop_watch **watch, struct hoop_board *
     pthread_once(&once, watch_forks);
     new->board = board;
     new->silent = silent;
+    new->far = far;
     for (size_t rank = 0; rank < ranks; rank++)
         new->peer[rank].lifeline = lifeline[rank];
     init_life(hoop_board_card(board, board->rank));
@@ -340,6 +360,27 @@ enum hoop_status hoop_watch_start(struct hoop_watch **watch, struct hoop_board *
     pthread_mutex_unlock(&lock);
     *watch = new;
     return HOOP_OK;
+}
+
+void hoop_watch_spread(struct hoop_watch *watch)
+{
+    if (watch == NULL || watch->far == NULL)
+        return;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < 2; i++) /* the second time calls that have not changed since are told, too */
+        hoop_far_tick(watch->far, watch->board);
+    pthread_mutex_unlock(&lock);
+}
+
+void hoop_watch_rest(struct hoop_watch *watch)
+{
+    if (watch == NULL)
+        return;
+    atomic_store(&hoop_board_card(watch->board, watch->board->rank)->life, HOOP_LIFE_LEFT);
+    pthread_mutex_lock(&lock);
+    if (watch->far)
+        hoop_far_leave(watch->far, watch->board);
+    pthread_mutex_unlock(&lock);
 }
 
 void hoop_watch_stop(struct hoop_watch *watch)

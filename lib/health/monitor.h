@@ -13,7 +13,7 @@
 #ifndef HOOP_HEALTH_MONITOR_H
 #define HOOP_HEALTH_MONITOR_H
 
-#include "mem/board.h"
+#include "health/far.h"
 
 struct hoop_watch;
 
@@ -21,9 +21,17 @@ struct hoop_watch;
  *
  * lifeline     ranks descriptors of lifelines, -1 where there is none; taken over on success.
  * silent       seconds without a sign of life after which a peer counts as dead.
+ * far          what joins this host with others, if this rank speaks for it; NULL: nothing. The watch uses it, and its domain, until it is
+ *              stopped.
  * Errors: HOOP_ERR_MEMORY, HOOP_ERR_SYSTEM (no thread). */
 enum hoop_status hoop_watch_start(struct hoop_watch **watch, struct hoop_board *board, const int *lifeline,
-                                  double silent);
+                                  double silent, struct hoop_far *far);
+
+/* Tell other hosts the verdict that stands, now: this rank's process may end next. NULL is allowed. Never blocks for long. */
+void hoop_watch_spread(struct hoop_watch *watch);
+
+/* From here on this rank's process may end in peace. NULL is allowed. */
+void hoop_watch_rest(struct hoop_watch *watch);
 
 /* End: the others see that this rank left in peace. Closes the lifelines. NULL is allowed. */
 void hoop_watch_stop(struct hoop_watch *watch);

@@ -18,14 +18,27 @@ enum { FINALIZE_AT = 9, ALL_GATHERV_AT, ALL_TO_ALLV_AT };
 struct hoop_verdict hoop_verdict_pass(struct hoop_board *board, struct hoop_verdict verdict)
 {
     const uint64_t rank_mask = (1u << RANK_BITS) - 1;
-    uint64_t none = 0, word = (uint64_t)verdict.kind | ((uint64_t)verdict.a & rank_mask) << A_AT |
-                              ((uint64_t)verdict.b & rank_mask) << B_AT |
-                              (uint64_t)(verdict.sequence & 0xffff) << SEQUENCE_AT;
 
+    hoop_verdict_take(board, (uint64_t)verdict.kind | ((uint64_t)verdict.a & rank_mask) << A_AT |
+                                 ((uint64_t)verdict.b & rank_mask) << B_AT |
+                                 (uint64_t)(verdict.sequence & 0xffff) << SEQUENCE_AT);
+    return hoop_verdict_get(board);
+}
+
+void hoop_verdict_take(struct hoop_board *board, uint64_t word)
+{
+    uint64_t none = 0;
+
+    if (word == 0)
+        return;
     atomic_compare_exchange_strong(&board->head->verdict, &none, word);
     for (int rank = 0; rank < board->shape.ranks; rank++)
         hoop_bell_ring(&hoop_board_card(board, rank)->bell);
-    return hoop_verdict_get(board);
+}
+
+uint64_t hoop_verdict_word(const struct hoop_board *board)
+{
+    return atomic_load(&board->head->verdict);
 }
 
 struct hoop_verdict hoop_verdict_get(const struct hoop_board *board)
@@ -101,8 +114,8 @@ static bool published(const struct hoop_board *board, int rank, uint64_t sequenc
 static uint64_t first_difference(const struct hoop_board *board, int a, int b, unsigned noticed,
                                  struct hoop_call found[2])
 {
-    const uint64_t of_a = atomic_load(&hoop_board_card(board, a)->started),
-                   of_b = atomic_load(&hoop_board_card(board, b)->started);
+    const uint64_t of_a = hoop_card_started(hoop_board_card(board, a)),
+                   of_b = hoop_card_started(hoop_board_card(board, b));
     const uint64_t both = of_a < of_b ? of_a : of_b;
     const uint64_t known =
         both + (uint64_t)(int64_t)(int16_t)(noticed - (unsigned)both); /* the number whose last 16 bits are told */
@@ -163,10 +176,11 @@ void hoop_verdict_text(const struct hoop_board *board, struct hoop_verdict verdi
                  verdict.a, process);
         break;
     case HOOP_VERDICT_SILENT:
-        snprintf(text, size,
-                 "rank %d (process %d) shows no sign of life: it is stopped, or dumping core. HOOP_SILENT sets how "
-                 "long that is borne.",
-                 verdict.a, process);
+        snprintf(
+            text, size,
+            "rank %d (process %d) shows no sign of life: it is stopped, dumping core, or cut off. HOOP_SILENT sets how "
+            "long that is borne.",
+            verdict.a, process);
         break;
     case HOOP_VERDICT_LEFT:
         snprintf(text, size, "rank %d left the communicator while other ranks still call on it", verdict.a);

@@ -32,6 +32,10 @@ struct hoop_verdict {
 /* Write the verdict if there is none yet, and wake every rank. Returns the one that stands. */
 struct hoop_verdict hoop_verdict_pass(struct hoop_board *board, struct hoop_verdict verdict);
 
+/* The verdict's word as it stands on the board, and one that comes from another host's: it stands here if none did. */
+uint64_t hoop_verdict_word(const struct hoop_board *board);
+void hoop_verdict_take(struct hoop_board *board, uint64_t word);
+
 /* The standing verdict; kind HOOP_VERDICT_NONE if there is none. */
 struct hoop_verdict hoop_verdict_get(const struct hoop_board *board);
 

@@ -84,6 +84,8 @@ struct hoop_card {
     _Atomic uint32_t life;                                        /* enum hoop_life */
     int32_t process;                                              /* pid, for reports */
     _Atomic uint64_t heartbeat;                                   /* counts up while the helper thread runs */
+    _Atomic uint64_t
+        heard; /* of a rank of another host, whose `started` is UINT64_MAX: what has been heard of it (health/far.h) */
 };
 
 /* First line of a flat slot; the payload beyond the inline bytes follows it. */
@@ -161,6 +163,14 @@ enum { HOOP_CARD_STRIDE = (sizeof(struct hoop_card) + 127) / 128 * 128 };
 static inline struct hoop_card *hoop_board_card(const struct hoop_board *board, int rank)
 {
     return (struct hoop_card *)(board->base + board->card_at + (size_t)rank * HOOP_CARD_STRIDE);
+}
+
+/* The latest call of a rank, as far as is known here. */
+static inline uint64_t hoop_card_started(const struct hoop_card *card)
+{
+    const uint64_t started = atomic_load_explicit(&card->started, memory_order_acquire);
+
+    return started == UINT64_MAX ? atomic_load_explicit(&card->heard, memory_order_acquire) : started;
 }
 
 static inline struct hoop_flat_slot *hoop_board_flat(const struct hoop_board *board, int rank, uint64_t sequence)

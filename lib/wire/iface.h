@@ -41,8 +41,8 @@ bool hoop_address_near(const struct hoop_address *a, const struct hoop_address *
 bool hoop_address_is_loopback(const struct hoop_address *address);
 bool hoop_address_is_link_local(const struct hoop_address *address); /* IPv6 */
 
-/* What is equal for processes whose loopback is the same: the kernel's run and its network name space. Where it cannot be told, a
- * random value. */
+/* What is equal for processes whose loopback and abstract Unix sockets are the same: the kernel's run and its network name space. Where
+ * it cannot be told, zeros: to be tried. */
 void hoop_net_home(unsigned char home[HOOP_NET_HOME]);
 
 #endif

@@ -269,6 +269,17 @@ static bool raise_file_limit(struct job *job)
     return true;
 }
 
+/* What hooprun itself executes: the program, or what starts it on its host. */
+static char *find_program(const struct options *options, int *code)
+{
+    char word[256];
+
+    if (options->hosts == 0)
+        return program_find(options->program[0], code);
+    snprintf(word, sizeof(word), "%.*s", (int)strcspn(options->rsh, " "), options->rsh);
+    return program_find(word, code);
+}
+
 /* All that can fail before a rank exists. Returns 0 or the exit code. */
 static int prepare(struct job *job)
 {
@@ -284,7 +295,9 @@ static int prepare(struct job *job)
     }
     signal(SIGPIPE, SIG_IGN);
     signal(SIGTTOU, SIG_IGN); /* the terminal belongs to the guard's group, and we write to it */
-    if ((job->path = program_find(options->program[0], &code)) == NULL)
+    if (options->hosts && !hosts_meet())
+        return EXIT_OWN_ERROR;
+    if ((job->path = find_program(options, &code)) == NULL)
         return code;
     if (!raise_file_limit(job) || !output_open(job))
         return EXIT_OWN_ERROR;

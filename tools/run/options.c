@@ -7,10 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_BIND = 300, KEY_TIMEOUT, KEY_LOG, KEY_NO_PREFIX };
+enum { KEY_BIND = 300, KEY_TIMEOUT, KEY_LOG, KEY_NO_PREFIX, KEY_HOSTS, KEY_RSH };
 
 static const struct argp_option table[] = {
     {"ranks", 'n', "N", 0, "number of ranks to start (default 1)", 0},
+    {"hosts", KEY_HOSTS, "A,B:N,...", 0, "start the ranks on these hosts, 1 or N on each, in this order", 0},
+    {"rsh", KEY_RSH, "COMMAND", 0, "what starts a program on a host: it gets the host and the program (default ssh)",
+     0},
     {"bind", KEY_BIND, "core|none", 0, "core: give each rank cores of its own, in order; none: leave it (default)", 0},
     {"timeout", KEY_TIMEOUT, "SECONDS", 0, "end the job after this time, with exit code 124", 0},
     {"log-dir", KEY_LOG, "DIRECTORY", 0, "also write each rank's output to DIRECTORY/rank-N.log, without prefix", 0},
@@ -19,15 +22,22 @@ static const struct argp_option table[] = {
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
-static const char description[] =
-    "Start N copies of PROGRAM on this host as the ranks of one job, and wait for them. Each finds the others by "
-    "hoop_comm_init_env().";
+static const char description[] = "Start N copies of PROGRAM as the ranks of one job, on this host or those of "
+                                  "--hosts, and wait for them. Each finds the others by "
+                                  "hoop_comm_init_env().";
 
 static const struct hoop_manual_section sections[] = {
     {"EXAMPLES", "  hooprun -n 4 hoop-bench all_reduce -b 8 -e 64M -f 2\n"
                  "  hooprun -n 2 --bind core --log-dir logs hoop-train\n"
                  "  hooprun -n 8 --timeout 60 ./my-test --its-own-option\n"
+                 "  hooprun --hosts node1:4,node2:4 hoop-train\n"
                  "  hooprun -n 3 sh -c 'echo I am $HOOP_RANK of $HOOP_SIZE'"},
+    {"HOSTS", "Every entry of --hosts counts as a host of its own: its ranks share memory, and reach those of\n"
+              "others by TCP. PROGRAM must be found there under the same name. Where the name of the command of\n"
+              "--rsh is ssh or rsh, it gets one line for a shell, which sets the variables of the ranks and all\n"
+              "HOOP_ variables, and PROGRAM's input is empty; any other command is taken to run its arguments\n"
+              "as they are (\"ip netns exec\"). The ranks meet at HOOP_ADDRESS, or the first address of this\n"
+              "host that is not loopback; HOOP_IFACE and HOOP_PORTS narrow down what they use themselves."},
     {"OUTPUT", "What a rank writes to its standard output and standard error appears on hooprun's,\n"
                "line by line as \"[rank] line\". A line without an end gets one; a line beyond 64 KiB\n"
                "is shown in parts that end and begin with \"...\". Rank 0 reads hooprun's standard\n"
@@ -51,6 +61,7 @@ static const struct hoop_manual_section sections[] = {
                     "The last line on standard error names the rank that failed, and how."},
     {"VARIABLES OF THE RANKS", "HOOP_RANK, HOOP_SIZE\tthe rank, 0 to N - 1, and N\n"
                                "HOOP_LOCAL_RANK, HOOP_LOCAL_SIZE\tthe same, among the ranks of this host\n"
+                               "HOOP_HOST\tthe entry of --hosts, if there is one\n"
                                "HOOP_ID\twhere and how to meet: a secret\n"
                                "OMP_NUM_THREADS, OPENBLAS_NUM_THREADS\t1, unless set\n"
                                "HOOPRUN_TERMINAL\t1 if standard error is a terminal: progress may be shown on it\n"
@@ -60,10 +71,7 @@ static const struct hoop_manual_section sections[] = {
 };
 
 static const struct hoop_manual_words words[] = {
-    {"bind", "core none"},
-    {"log-dir", "@directory"},
-    {"", "@command"},
-    {NULL, NULL},
+    {"bind", "core none"}, {"rsh", "@command"}, {"log-dir", "@directory"}, {"", "@command"}, {NULL, NULL},
 };
 
 static int parse_ranks(const char *text, struct argp_state *state)
@@ -86,6 +94,20 @@ static double parse_seconds(const char *text, struct argp_state *state)
     return seconds;
 }
 
+/* What only shows when all options are read. */
+static void check(struct options *options, struct argp_state *state)
+{
+    if (options->hosts && options->ranks && options->ranks != options->host_ranks)
+        argp_error(state, "-n %d, but --hosts has room for %d: leave -n out, or make them equal", options->ranks,
+                   options->host_ranks);
+    if (options->hosts && options->bind_core)
+        argp_error(state, "--bind core is for ranks of this host, not of --hosts");
+    if (options->hosts)
+        options->ranks = options->host_ranks;
+    if (options->ranks == 0)
+        options->ranks = 1;
+}
+
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
     struct options *options = state->input;
@@ -98,6 +120,20 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         if (strcmp(argument, "core") != 0 && strcmp(argument, "none") != 0)
             argp_error(state, "--bind %s: give core or none", argument);
         options->bind_core = argument[0] == 'c';
+        return 0;
+    case KEY_HOSTS: {
+        const char *wrong = hosts_parse(options, argument);
+        if (wrong)
+            argp_error(state, "--hosts %s: %s", argument, wrong);
+        return 0;
+    }
+    case KEY_RSH:
+        if (strspn(argument, " ") == strlen(argument) || argument[0] == ' ')
+            argp_error(state, "--rsh '%s': give a command", argument);
+        options->rsh = argument;
+        return 0;
+    case ARGP_KEY_END:
+        check(options, state);
         return 0;
     case KEY_TIMEOUT:
         options->timeout = parse_seconds(argument, state);
@@ -129,6 +165,6 @@ void options_parse(struct options *options, int argc, char **argv)
     static const struct hoop_manual manual = {
         "hooprun", "run a program as the ranks of one hoop job", &argp, sections, words, false};
 
-    *options = (struct options){.ranks = 1, .prefix = true};
+    *options = (struct options){.rsh = "ssh", .prefix = true};
     hoop_manual_parse(&manual, argc, argv, ARGP_IN_ORDER, options);
 }

@@ -69,8 +69,8 @@ char *program_find(const char *name, int *code)
 /* True if the entry "NAME=value" is one of the variables that hooprun sets. */
 static bool is_own(const char *entry)
 {
-    static const char *const own[] = {"HOOP_RANK",       "HOOP_SIZE", "HOOP_LOCAL_RANK",
-                                      "HOOP_LOCAL_SIZE", "HOOP_ID",   "HOOPRUN_TERMINAL"};
+    static const char *const own[] = {"HOOP_RANK", "HOOP_SIZE", "HOOP_LOCAL_RANK", "HOOP_LOCAL_SIZE",
+                                      "HOOP_HOST", "HOOP_ID",   "HOOPRUN_TERMINAL"};
 
     for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++) {
         const size_t length = strlen(own[i]);
@@ -106,9 +106,23 @@ static void add_number(struct block *block, const char *name, int value)
     add(block, name, text);
 }
 
-char **program_environment(int rank, int ranks, const char *id)
+/* Each entry of --hosts is a host of its own, whatever it shares with others. */
+static void add_host(struct block *block, const struct options *options, int rank)
 {
-    enum { ADDED = 8, ADDED_BYTES = 1024 };
+    const struct host *host = hosts_of(options, rank);
+    char text[300];
+
+    add_number(block, "HOOP_LOCAL_RANK", host ? rank - host->first : rank);
+    add_number(block, "HOOP_LOCAL_SIZE", host ? host->ranks : options->ranks);
+    if (host == NULL)
+        return;
+    snprintf(text, sizeof(text), "%d:%s", (int)(host - options->host), host->name);
+    add(block, "HOOP_HOST", text);
+}
+
+char **program_environment(const struct options *options, int rank, const char *id)
+{
+    enum { ADDED = 9, ADDED_BYTES = 1536 };
     size_t count = 0;
     char **environment;
     struct block block;
@@ -123,9 +137,8 @@ char **program_environment(int rank, int ranks, const char *id)
         if (!is_own(*entry))
             *block.entry++ = *entry;
     add_number(&block, "HOOP_RANK", rank);
-    add_number(&block, "HOOP_SIZE", ranks);
-    add_number(&block, "HOOP_LOCAL_RANK", rank);
-    add_number(&block, "HOOP_LOCAL_SIZE", ranks);
+    add_number(&block, "HOOP_SIZE", options->ranks);
+    add_host(&block, options, rank);
     add(&block, "HOOP_ID", id);
     if (getenv("OMP_NUM_THREADS") == NULL)
         add(&block, "OMP_NUM_THREADS", "1");

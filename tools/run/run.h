@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* hooprun: start the ranks of a job on this host, show what they print, and leave nothing behind.
+/* hooprun: start the ranks of a job, show what they print, and leave nothing behind.
  *
  * hooprun is two processes. The guard is the one that the caller knows: it passes signals on and exits with the
  * job's code. Its only child, the supervisor, starts the ranks and runs the loop. Each can clean up after a sudden
@@ -11,6 +11,7 @@
  *     program.c   path and environment         spawn.c     one rank: pipes, group, binding, exec
  *     bind.c      cores for ranks              output.c    lines, prefixes, log files, slow readers
  *     loop.c      poll, signals, deadlines     verdict.c   which rank was the cause, and the exit code
+ *     hosts.c     ranks on other hosts
  */
 #ifndef HOOP_TOOLS_RUN_H
 #define HOOP_TOOLS_RUN_H
@@ -31,8 +32,17 @@ enum {
     MOST_RANKS = 4096
 };
 
+/* An entry of --hosts. */
+struct host {
+    char *name;
+    int ranks, first; /* first: the number of its first rank */
+};
+
 struct options {
-    int ranks;
+    int ranks; /* 0: not given, as long as the options are read */
+    struct host *host;
+    int hosts, host_ranks; /* 0: all ranks on this host */
+    const char *rsh;
     bool bind_core, prefix, quiet;
     double timeout; /* seconds; 0: none */
     const char *log_directory;
@@ -108,7 +118,18 @@ double now_seconds(void);
 /* program.c: the path of the program, malloc'd; NULL: *code says 126 or 127, and a message was printed. */
 char *program_find(const char *name, int *code);
 /* The environment of a rank: ours without what hooprun sets, then that. malloc'd as one block; NULL: no memory. */
-char **program_environment(int rank, int ranks, const char *id);
+char **program_environment(const struct options *options, int rank, const char *id);
+
+/* hosts.c: read the list of --hosts; NULL, or what is wrong with it. */
+const char *hosts_parse(struct options *options, const char *text);
+/* The entry of a rank. */
+const struct host *hosts_of(const struct options *options, int rank);
+/* Does --rsh take a line for a shell, and the id as its first line of input? */
+bool hosts_by_shell(const struct options *options);
+/* The command that starts a rank on its host; NULL: no memory. Its words live as long as the process. */
+char **hosts_command(const struct options *options, int rank, char *const *environment);
+/* See that the ranks' meeting can be reached from other hosts; false: printed. */
+bool hosts_meet(void);
 
 /* bind.c: whole cores for each rank, in blocks; with more ranks than cores they share. NULL: cannot (printed). */
 cpu_set_t (*bind_cores(int ranks))[8];

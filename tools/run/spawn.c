@@ -23,9 +23,9 @@ static const char *const failed_step[] = {"cannot set up its files", "cannot bin
 
 struct launch {
     const struct job *job;
-    char **environment;
+    char **environment, **command;
     pid_t parent;
-    int number, outputs[2][2], report[2];
+    int number, outputs[2][2], report[2], input[2]; /* input: where the id comes from; -1: from the environment */
 };
 
 static void fail(const struct launch *launch, int at)
@@ -39,7 +39,10 @@ static void fail(const struct launch *launch, int at)
 
 static bool place_files(const struct launch *launch)
 {
-    if (launch->number > 0 || isatty(STDIN_FILENO)) {
+    if (launch->input[0] >= 0) {
+        if (dup2(launch->input[0], STDIN_FILENO) < 0)
+            return false;
+    } else if (launch->number > 0 || isatty(STDIN_FILENO)) {
         const int null = open("/dev/null", O_RDONLY);
 
         if (null < 0 || dup2(null, STDIN_FILENO) < 0)
@@ -67,7 +70,7 @@ _Noreturn static void become_rank(const struct launch *launch)
     setrlimit(RLIMIT_NOFILE, &job->old_files);
     signal(SIGPIPE, SIG_DFL);
     sigprocmask(SIG_SETMASK, &job->old_mask, NULL);
-    execve(job->path, job->options->program, launch->environment);
+    execve(job->path, launch->command, launch->environment);
     fail(launch, AT_EXEC);
     _exit(EXIT_OWN_ERROR); /* not reached */
 }
@@ -103,13 +106,25 @@ static bool open_pipes(struct launch *launch)
            fcntl(launch->outputs[1][0], F_SETFL, O_NONBLOCK) == 0;
 }
 
+/* What is run, and for a shell elsewhere the id on its input. */
+static bool make_command(struct launch *launch, const char *id)
+{
+    const struct options *options = launch->job->options;
+
+    launch->command = options->hosts ? hosts_command(options, launch->number, launch->environment) : options->program;
+    if (launch->command == NULL || !options->hosts || !hosts_by_shell(options))
+        return launch->command != NULL;
+    return pipe2(launch->input, O_CLOEXEC) == 0 && write(launch->input[1], id, strlen(id)) > 0 &&
+           write(launch->input[1], "\n", 1) == 1; /* shorter than what a pipe holds */
+}
+
 int spawn_rank(struct job *job, struct rank *rank, const char *id)
 {
-    struct launch launch = {job, NULL, getpid(), rank->number, {{-1, -1}, {-1, -1}}, {-1, -1}};
+    struct launch launch = {job, NULL, NULL, getpid(), rank->number, {{-1, -1}, {-1, -1}}, {-1, -1}, {-1, -1}};
     int keep = -1, code = EXIT_OWN_ERROR;
 
-    launch.environment = program_environment(rank->number, job->ranks, id);
-    if (launch.environment == NULL || !open_pipes(&launch) || (rank->pid = fork()) < 0) {
+    launch.environment = program_environment(job->options, rank->number, id);
+    if (launch.environment == NULL || !make_command(&launch, id) || !open_pipes(&launch) || (rank->pid = fork()) < 0) {
         output_error("rank %d: cannot be started: %s", rank->number, strerror(errno));
         rank->pid = 0;
         goto out;
@@ -128,6 +143,7 @@ int spawn_rank(struct job *job, struct rank *rank, const char *id)
         job->running++;
 out:
     close_pair(launch.report, -1);
+    close_pair(launch.input, -1);
     close_pair(launch.outputs[0], keep);
     close_pair(launch.outputs[1], keep);
     free(launch.environment);

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Which ranks share a host, and the way between hosts. See hosts.c. */
+#ifndef HOOP_COMM_HOSTS_H
+#define HOOP_COMM_HOSTS_H
+
+#include "health/far.h"
+#include "hoop/transport.h"
+#include "wire/cursor.h"
+#include "wire/iface.h"
+
+struct hoop_comm;
+
+struct hoop_host_address {
+    uint16_t size; /* 0: none */
+    unsigned char data[HOOP_ADDRESS_MAX];
+};
+
+/* What a rank tells the others. */
+struct hoop_host_self {
+    unsigned char host[HOOP_NET_HOME]; /* equal: to be tried as one host */
+    struct hoop_host_address data, watch;
+};
+
+struct hoop_hosts {
+    int count, own;    /* hosts, in the order of their first ranks; this rank's */
+    int locals, place; /* ranks of this host; this rank's number among them */
+    int leader;        /* the first rank of this host */
+    int *of;           /* of each rank */
+    struct hoop_host_self *self;
+    struct hoop_domain *domain; /* for data; NULL: one host, no sockets */
+    struct hoop_domain *watch;  /* for verdicts and signs of life */
+    struct hoop_far *far;
+};
+
+/* Open what others may have to reach, if this communicator can have ranks on other hosts.
+ * Errors: HOOP_ERR_SETUP (HOOP_TRANSPORTS, HOOP_IFACE, HOOP_PORTS), HOOP_ERR_SYSTEM, HOOP_ERR_MEMORY. */
+enum hoop_status hoop_hosts_open(struct hoop_comm *comm, const struct hoop_unique_id *id);
+
+void hoop_hosts_tell(const struct hoop_comm *comm, struct hoop_host_self *self);
+void hoop_hosts_put(struct hoop_writer *writer, const struct hoop_host_self *self);
+void hoop_hosts_get(struct hoop_reader *reader, struct hoop_host_self *self);
+
+/* comm->hosts.self is filled in: number the hosts; close what is not needed.
+ * Errors: HOOP_ERR_UNSUPPORTED, HOOP_ERR_SETUP (a rank cannot be reached), the same on all ranks. */
+enum hoop_status hoop_hosts_survey(struct hoop_comm *comm);
+
+/* The rank with that number among this host's. */
+int hoop_hosts_local(const struct hoop_comm *comm, int place);
+
+/* The board is there: note the ranks of other hosts on it (its maker does), and join the leaders. Errors: as connect. */
+enum hoop_status hoop_hosts_join(struct hoop_comm *comm);
+
+/* The cost model's constants of what crosses groups, where nobody has measured them and groups are hosts. */
+void hoop_hosts_adjust(struct hoop_comm *comm);
+
+/* Make an id by which ranks of this communicator can meet, wherever they are. Errors: as hoop_unique_id_create. */
+enum hoop_status hoop_hosts_create_id(const struct hoop_comm *comm, struct hoop_unique_id *id);
+
+/* Close everything; the watch has been stopped, and no link is left. */
+void hoop_hosts_close(struct hoop_comm *comm);
+
+#endif
