@@ -48,6 +48,32 @@ expect box.paths --input box.xml --nccl
 expect two-nodes.matrix --input 'synthetic:pack:2 [numa(memory=4GB)] core:2 pu:2'
 expect two-nodes.matrix -mp --input 'synthetic:pack:2 [numa(memory=4GB)] core:2 pu:2'
 
+# said TEXT ARGUMENTS: the output is that text.
+said() {
+    text=$1
+    shift
+    got=$("$tool" "$@" 2>&1)
+    if [ "$got" != "$text" ]; then
+        echo "failed: hoop-topo $* says:"
+        echo "$got"
+        failed=1
+    fi
+}
+said $'The GPUs that have an affinity with CPU 2 are:\n0, 1, 2' --input box.xml -c 2
+said $'The GPUs that have an affinity with CPU 99 are:\nNone' --input box.xml -c 99
+said $'The GPUs that connect to GPU 0 via multiple PCIe switches are:\n1' --input box.xml -n 2 -i 0
+said $'The GPUs that connect to GPU 3 via an SMP interconnect link between NUMA nodes are:\n0, 1, 2' --input box.xml -n 5 -i GPU3
+said 'Device GPU0 is connected to device NIC0 by way of a single PCIe switch.' --input box.xml -p 0 mlx5_2
+said 'Device GPU2 is connected to device GPU3 by way of an SMP interconnect link between NUMA nodes.' --input box.xml -p -i 0000:41:00.0,3
+[ "$("$tool" --input box.xml -p2p n -i 0,1 | head -n 3)" = $' \tGPU0\tGPU1\t\n GPU0\tX\tOK\t\n GPU1\tOK\tX\t' ] || { echo "failed: -p2p n"; failed=1; }
+[ "$("$tool" --input box.xml -p2p n -i 0,2 | head -n 3)" = $' \tGPU0\tGPU2\t\n GPU0\tX\tU\t\n GPU2\tU\tX\t' ] || { echo "failed: -p2p n"; failed=1; }
+[ "$("$tool" --input box.xml -m -i 3,NIC1 | sed -n '2,3p')" = $'GPU3\t X \tPHB\t4-7\t1\t\tN/A\nNIC1\tPHB\t X \t\t\t\t' ] || { echo "failed: -m -i"; failed=1; }
+[ "$("$tool" --input nccl.xml --nccl -i mlx5_1,dev0 | head -n 3)" = $'\tGPU0\tNET1\nGPU0\tX\tPHB\nNET1\tPHB\tX' ] || { echo "failed: --nccl -i"; failed=1; }
+"$tool" --input box.xml --tree -i 3 | grep -q 'GPU[012]' && { echo "failed: --tree -i"; failed=1; }
+refuse 2 'one of r, w, n, a, p' -p2p x
+refuse 2 'from 0 to 5' -n 6
+refuse 1 'no such device' --input box.xml -i GPU9
+
 # The version of hwloc is in the first line of the tree and in the JSON.
 "$tool" --input box.xml --tree | sed '1s/API [0-9.]*/API/' | diff -u box.tree - || failed=1
 "$tool" --input box.xml --json | sed '1s/API [0-9.]*/API/' | diff -u box.json - || failed=1

@@ -89,10 +89,10 @@ static void put_link(const struct hoop_topo *topo, FILE *out, int i)
     fputc('}', out);
 }
 
-static void put_matrix(const struct hoop_topo *topo, FILE *out)
+static void put_matrix(const struct hoop_topo *topo, const bool *shown, FILE *out)
 {
     int *rows;
-    const int count = matrix_rows(topo, false, &rows);
+    const int count = matrix_rows(topo, shown, false, &rows);
 
     if (rows == NULL)
         return;
@@ -111,7 +111,7 @@ static void put_matrix(const struct hoop_topo *topo, FILE *out)
     free(rows);
 }
 
-void show_json(const struct hoop_topo *topo, FILE *out)
+void show_json(const struct hoop_topo *topo, const bool *shown, FILE *out)
 {
     fputs("{\"origin\": ", out);
     hoop_json_string(out, hoop_topo_origin(topo));
@@ -129,6 +129,6 @@ void show_json(const struct hoop_topo *topo, FILE *out)
         hoop_json_string(out, hoop_topo_note(topo, i));
     }
     fputc(']', out);
-    put_matrix(topo, out);
+    put_matrix(topo, shown, out);
     fputs("}\n", out);
 }

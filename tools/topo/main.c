@@ -10,13 +10,16 @@
 #include "manual.h"
 #include "show.h"
 
-enum mode { MATRIX, MATRIX_PCI, NCCL, TREE, JSON };
+enum mode { MATRIX, MATRIX_PCI, NCCL, TREE, JSON, PEERS, NEAR_CPU, NEAR_GPU, BETWEEN };
 
-enum { KEY_INPUT = 0x100, KEY_PCI, KEY_NCCL, KEY_TREE, KEY_JSON };
+enum { KEY_INPUT = 0x100, KEY_PCI, KEY_NCCL, KEY_TREE, KEY_JSON, KEY_PEERS };
 
 struct request {
     enum mode mode;
     const char *input;
+    char devices[1024]; /* of -i, and the arguments of -p; "": all */
+    long number;        /* of -c and -n */
+    char what;          /* of -p2p */
 };
 
 static const struct argp_option options[] = {
@@ -26,6 +29,18 @@ static const struct argp_option options[] = {
      0},
     {"matrix_pci", KEY_PCI, NULL, 0, "the same without GPU fabrics, also written -mp", 0},
     {"nccl", KEY_NCCL, NULL, 0, "matrix of the classes that NCCL and RCCL give the paths along PCIe", 0},
+    {"p2p", KEY_PEERS, "WHAT", 0,
+     "matrix of peer access between GPUs: r (reads), w (writes), n (NVLink), a (atomic operations), p (PCIe); also "
+     "written -p2p",
+     0},
+    {"cpu", 'c', "CPU", 0, "GPUs near a CPU", 0},
+    {"nearest_gpus", 'n', "LEVEL", 0,
+     "GPUs at a distance: 0 functions of one device, 1 one PCIe switch, 2 several, 3 a host bridge, 4 host bridges of "
+     "one NUMA node, 5 "
+     "between NUMA nodes; of the GPUs that -i names, or all",
+     0},
+    {"gpu_path", 'p', NULL, 0, "what is between two devices, named by -i or as two arguments", 0},
+    {"id", 'i', "LIST", 0, "only these devices: GPU0 or 0, NIC0, bus ids or names, parted by commas; in every mode", 0},
     {"tree", KEY_TREE, NULL, 0, "the machine as a tree: sockets, NUMA nodes, bridges, devices", 0},
     {"json", KEY_JSON, NULL, 0, "all nodes and links with the source of each fact; what is unknown is null", 0},
     {"input", KEY_INPUT, "FILE", 0,
@@ -35,6 +50,27 @@ static const struct argp_option options[] = {
      0},
     {NULL, 0, NULL, 0, NULL, 0},
 };
+
+static error_t take_number(struct argp_state *state, const char *text, const char *option, long most, long *number)
+{
+    char *end;
+
+    *number = strtol(text, &end, 10);
+    if (*text == '\0' || *end != '\0' || *number < 0 || *number > most)
+        argp_error(state, "%s %s: it is a number from 0 to %ld", option, text, most);
+    return 0;
+}
+
+static error_t add_devices(struct argp_state *state, struct request *request, const char *list)
+{
+    const size_t used = strlen(request->devices);
+
+    if (*list == '\0' || used + strlen(list) + 2 > sizeof request->devices)
+        argp_error(state, "the list of devices is empty or too long");
+    else
+        snprintf(request->devices + used, sizeof request->devices - used, "%s%s", used > 0 ? "," : "", list);
+    return 0;
+}
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
@@ -59,7 +95,26 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case KEY_INPUT:
         request->input = argument;
         return 0;
+    case KEY_PEERS:
+        request->mode = PEERS;
+        request->what = argument[0];
+        if (strlen(argument) != 1 || strchr("rwnap", argument[0]) == NULL)
+            argp_error(state, "-p2p %s: it is one of r, w, n, a, p", argument);
+        return 0;
+    case 'c':
+        request->mode = NEAR_CPU;
+        return take_number(state, argument, "-c", 65535, &request->number);
+    case 'n':
+        request->mode = NEAR_GPU;
+        return take_number(state, argument, "-n", 5, &request->number);
+    case 'p':
+        request->mode = BETWEEN;
+        return 0;
+    case 'i':
+        return add_devices(state, request, argument);
     case ARGP_KEY_ARG:
+        if (request->mode == BETWEEN)
+            return add_devices(state, request, argument);
         argp_error(state, "%s: no arguments are expected; a recorded machine is given by --input", argument);
         return EINVAL;
     default:
@@ -70,7 +125,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct argp parser = {
     options,
     parse,
-    NULL,
+    "[DEVICE DEVICE]",
     "Shows what this machine is made of and how far its parts are apart, in the layout of "
     "`nvidia-smi topo -m`: cells parted by TAB, the CPUs and NUMA nodes near each device, legends.",
     NULL,
@@ -96,14 +151,18 @@ static const struct hoop_manual_section sections[] = {
     {"EXAMPLES", " hoop-topo                       the matrix of this machine\n"
                  " hoop-topo --tree                what hangs where\n"
                  " lstopo box.xml                  record a machine with hwloc, and then\n"
-                 " hoop-topo --input box.xml -mp   show its matrix, PCIe only\n"},
+                 " hoop-topo --input box.xml -mp   show its matrix, PCIe only\n"
+                 " hoop-topo -i 0,NIC1             two devices only\n"
+                 " hoop-topo -n 1 -i 0             GPUs on the PCIe switch of the first\n"
+                 " hoop-topo -p GPU0 mlx5_0        what is between the two\n"},
     {"EXIT CODES", "0\tthe machine was shown\n"
                    "1\tit cannot be read, or the output cannot be written\n"
                    "2\twrong usage\n"},
     {NULL, NULL},
 };
 
-static const struct hoop_manual_words words[] = {{"input", "@file"}, {NULL, NULL}};
+static const struct hoop_manual_words words[] = {
+    {"input", "@file"}, {"p2p", "r w n a p"}, {"nearest_gpus", "0 1 2 3 4 5"}, {NULL, NULL}};
 
 static const struct hoop_manual manual = {.name = "hoop-topo",
                                           .summary = "show the topology of the machine",
@@ -111,32 +170,46 @@ static const struct hoop_manual manual = {.name = "hoop-topo",
                                           .sections = sections,
                                           .words = words};
 
-/* The option -mp is older than this program: two letters behind one dash. */
+/* The options -mp and -p2p are older than this program: several letters behind one dash. */
 static void translate(int argc, char **argv)
 {
-    static char long_name[] = "--matrix_pci";
+    static char matrix[] = "--matrix_pci", peers[] = "--p2p";
 
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "-mp") == 0)
-            argv[i] = long_name;
+            argv[i] = matrix;
+        else if (strcmp(argv[i], "-p2p") == 0)
+            argv[i] = peers;
 }
 
-static void show(const struct hoop_topo *topo, enum mode mode)
+static void show(const struct hoop_topo *topo, const struct request *request, const bool *shown)
 {
     setlocale(LC_CTYPE, "");
-    switch (mode) {
+    switch (request->mode) {
     case MATRIX:
     case MATRIX_PCI:
-        show_matrix(topo, stdout, mode == MATRIX_PCI, isatty(STDOUT_FILENO) == 1);
+        show_matrix(topo, shown, stdout, request->mode == MATRIX_PCI, isatty(STDOUT_FILENO) == 1);
+        break;
+    case PEERS:
+        show_peers(topo, shown, stdout, request->what);
+        break;
+    case NEAR_CPU:
+        show_near_cpu(topo, shown, stdout, request->number);
+        break;
+    case NEAR_GPU:
+        show_near_gpu(topo, shown, stdout, request->number);
+        break;
+    case BETWEEN:
+        show_between(topo, shown, stdout);
         break;
     case NCCL:
-        show_nccl(topo, stdout);
+        show_nccl(topo, shown, stdout);
         break;
     case TREE:
-        show_tree(topo, stdout, strcmp(nl_langinfo(CODESET), "UTF-8") == 0);
+        show_tree(topo, shown, stdout, strcmp(nl_langinfo(CODESET), "UTF-8") == 0);
         break;
     case JSON:
-        show_json(topo, stdout);
+        show_json(topo, shown, stdout);
         break;
     }
 }
@@ -157,8 +230,14 @@ int main(int argc, char **argv)
             fprintf(stderr, "hoop-topo: %s\n", hoop_last_error(NULL));
         return EXIT_FAILURE;
     }
-    show(topo, request.mode);
+    bool *shown = request.devices[0] != '\0' ? select_devices(topo, request.devices) : NULL;
+    const bool chosen = request.devices[0] == '\0' || shown != NULL;
+    if (chosen)
+        show(topo, &request, shown);
+    free(shown);
     hoop_topo_free(topo);
+    if (!chosen)
+        return EXIT_FAILURE;
     if (fflush(stdout) != 0 || ferror(stdout)) {
         perror("hoop-topo: standard output");
         return EXIT_FAILURE;

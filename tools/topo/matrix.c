@@ -30,20 +30,20 @@ static int count_rdma(const struct hoop_topo *topo)
     return count;
 }
 
-int matrix_rows(const struct hoop_topo *topo, bool pci, int **rows)
+int matrix_rows(const struct hoop_topo *topo, const bool *shown, bool pci, int **rows)
 {
     const bool wide = hoop_topo_count(topo, HOOP_TOPO_GPU) == 0 && !(pci && count_rdma(topo) > 0);
     const struct hoop_topo_node *node;
     int count = 0;
 
     for (int i = 0; (node = hoop_topo_node(topo, i)) != NULL; i++)
-        count += is_row(node, wide);
+        count += is_row(node, wide) && is_shown(shown, i);
     *rows = malloc(((size_t)count + 1) * sizeof(**rows));
     if (*rows == NULL)
         return 0;
     count = 0;
     for (int i = 0; (node = hoop_topo_node(topo, i)) != NULL; i++)
-        if (is_row(node, wide))
+        if (is_row(node, wide) && is_shown(shown, i))
             (*rows)[count++] = i;
     return count;
 }
@@ -146,7 +146,7 @@ static void show_nics(const struct hoop_topo *topo, FILE *out, const int *rows, 
 }
 
 /* The other GPUs whose memory a GPU reaches, as " GPU1 GPU2". */
-static void show_peers(const struct hoop_topo *topo, FILE *out, int gpu)
+static void tell_peers(const struct hoop_topo *topo, FILE *out, int gpu)
 {
     const struct hoop_topo_link *link;
     const char *before = "; peer access to";
@@ -178,7 +178,7 @@ static void show_gpus(const struct hoop_topo *topo, FILE *out, const int *rows, 
             continue;
         }
         fprintf(out, "  %s: CUDA device %.0f, %s", node->label, node->ordinal.value, node->model);
-        show_peers(topo, out, rows[i]);
+        tell_peers(topo, out, rows[i]);
     }
 }
 
@@ -200,11 +200,11 @@ static void show_absent(const struct hoop_topo *topo, FILE *out)
         fputs("No PCI bus: this source has none, or a container or virtual machine hides it.\n", out);
 }
 
-void show_matrix(const struct hoop_topo *topo, FILE *out, bool pci, bool underline)
+void show_matrix(const struct hoop_topo *topo, const bool *shown, FILE *out, bool pci, bool underline)
 {
     struct seen seen = {0};
     int *rows, numa = 0;
-    const int count = matrix_rows(topo, pci, &rows);
+    const int count = matrix_rows(topo, shown, pci, &rows);
 
     if (rows == NULL)
         return;

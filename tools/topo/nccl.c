@@ -32,7 +32,7 @@ static int compare_rows(const void *first, const void *second)
 }
 
 /* Rows of one kind. Where some have a number of NCCL's, those without cannot be used by it and are left out. */
-static int collect(const struct hoop_topo *topo, bool gpu, struct row *rows)
+static int collect(const struct hoop_topo *topo, const bool *shown, bool gpu, struct row *rows)
 {
     const struct hoop_topo_node *node;
     bool numbered = false;
@@ -53,6 +53,11 @@ static int collect(const struct hoop_topo *topo, bool gpu, struct row *rows)
     qsort(rows, (size_t)count, sizeof *rows, compare_rows);
     for (int i = 0; i < count && !numbered; i++)
         rows[i].label = i;
+    const int all = count;
+    count = 0;
+    for (int i = 0; i < all; i++)
+        if (is_shown(shown, rows[i].node))
+            rows[count++] = rows[i];
     return count;
 }
 
@@ -90,7 +95,7 @@ static void show_devices(const struct hoop_topo *topo, FILE *out, const struct r
     }
 }
 
-void show_nccl(const struct hoop_topo *topo, FILE *out)
+void show_nccl(const struct hoop_topo *topo, const bool *shown, FILE *out)
 {
     int nodes = 0;
 
@@ -99,7 +104,7 @@ void show_nccl(const struct hoop_topo *topo, FILE *out)
     struct row *rows = malloc((size_t)nodes * sizeof *rows);
     if (rows == NULL)
         return;
-    const int gpus = collect(topo, true, rows), count = gpus + collect(topo, false, rows + gpus);
+    const int gpus = collect(topo, shown, true, rows), count = gpus + collect(topo, shown, false, rows + gpus);
     show_rows(topo, out, rows, gpus, count);
     fputs("\nLegend:\n\n"
           "  X    = the device itself\n"

@@ -6,6 +6,7 @@
 
 struct canvas {
     const struct hoop_topo *topo;
+    const bool *shown;
     FILE *out;
     const char *branch, *last, *through, *blank; /* what stands before a child, and before its own children */
 };
@@ -88,13 +89,28 @@ static void show_node(const struct canvas *canvas, int i)
     fputc('\n', canvas->out);
 }
 
+/* A device that was chosen, or something above one. */
+static bool leads_to_shown(const struct canvas *canvas, int node)
+{
+    const struct hoop_topo_node *below;
+
+    if (canvas->shown == NULL)
+        return true;
+    for (int i = 0; hoop_topo_node(canvas->topo, i) != NULL; i++)
+        for (int at = canvas->shown[i] ? i : -1; at >= 0 && (below = hoop_topo_node(canvas->topo, at)) != NULL;
+             at = below->parent)
+            if (at == node)
+                return true;
+    return false;
+}
+
 /* The next child of a node after `child`, -1 if there is none. */
 static int next_child(const struct canvas *canvas, int node, int child)
 {
     const struct hoop_topo_node *next;
 
     for (int i = child + 1; (next = hoop_topo_node(canvas->topo, i)) != NULL; i++)
-        if (next->parent == node)
+        if (next->parent == node && leads_to_shown(canvas, i))
             return i;
     return -1;
 }
@@ -112,13 +128,14 @@ static void show_below(const struct canvas *canvas, int node, const char *margin
     }
 }
 
-static void show_fabric(const struct hoop_topo *topo, FILE *out)
+static void show_fabric(const struct hoop_topo *topo, const bool *shown, FILE *out)
 {
     const struct hoop_topo_link *link;
     bool any = false;
 
     for (int i = 0; (link = hoop_topo_link(topo, i)) != NULL; i++) {
-        if (link->kind < HOOP_TOPO_LINK_NVLINK || link->kind > HOOP_TOPO_LINK_C2C)
+        if (link->kind < HOOP_TOPO_LINK_NVLINK || link->kind > HOOP_TOPO_LINK_C2C ||
+            !(is_shown(shown, link->a) || is_shown(shown, link->b)))
             continue;
         if (!any)
             fputs("\nFabric:\n", out);
@@ -139,9 +156,10 @@ static void show_remarks(const struct hoop_topo *topo, FILE *out)
         fprintf(out, "%s  %s\n", i == 0 ? "\nRemarks:\n" : "", hoop_topo_note(topo, i));
 }
 
-void show_tree(const struct hoop_topo *topo, FILE *out, bool lines)
+void show_tree(const struct hoop_topo *topo, const bool *shown, FILE *out, bool lines)
 {
     const struct canvas canvas = {.topo = topo,
+                                  .shown = shown,
                                   .out = out,
                                   .branch = lines ? "├── " : "|-- ",
                                   .last = lines ? "└── " : "`-- ",
@@ -155,6 +173,6 @@ void show_tree(const struct hoop_topo *topo, FILE *out, bool lines)
     fputs("\n\n", out);
     show_node(&canvas, 0);
     show_below(&canvas, 0, "");
-    show_fabric(topo, out);
+    show_fabric(topo, shown, out);
     show_remarks(topo, out);
 }
