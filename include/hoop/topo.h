@@ -259,6 +259,57 @@ HOOP_API int hoop_topo_cpus(const struct hoop_topo *topo);
 HOOP_API enum hoop_status hoop_topo_bind_core(const struct hoop_topo *topo, int rank, int ranks, int *cpus, int most,
                                               int *count);
 
+/* ---- rings and chains ---- */
+
+enum { HOOP_TOPO_SEARCH_DEVICES = 16, HOOP_TOPO_SEARCH_CHANNELS = 32 };
+
+/* The way from one GPU to the next, near to far. */
+enum hoop_topo_hop {
+    HOOP_TOPO_HOP_FABRIC, /* NVLink or XGMI, directly or through switches of the fabric */
+    HOOP_TOPO_HOP_PIX,    /* one PCI switch */
+    HOOP_TOPO_HOP_PXB,    /* several */
+    HOOP_TOPO_HOP_PHB,    /* through a CPU */
+    HOOP_TOPO_HOP_SYS,    /* between CPUs */
+    HOOP_TOPO_HOPS
+};
+
+enum hoop_topo_shape {
+    HOOP_TOPO_RING,  /* each GPU sends to the next, the last to the first; one direction of each link */
+    HOOP_TOPO_CHAIN, /* the tree inside a host: the first is the root; both directions of each link */
+    HOOP_TOPO_SHAPES
+};
+
+struct hoop_topo_channel {
+    int node[HOOP_TOPO_SEARCH_DEVICES]; /* GPUs in order */
+    enum hoop_topo_hop worst;
+    char limit[120]; /* the link that is used up most, for people */
+};
+
+struct hoop_topo_channels {
+    int devices, channels;
+    double gigabytes_per_second; /* of each channel */
+    double single;               /* what the best channel alone could carry */
+    double bound;                /* no set of channels carries more: the narrowest cut between two groups of GPUs */
+    enum hoop_topo_hop
+        worst;    /* the nearest kind of way with which one ring (chain) is possible at all; none is worse */
+    bool assumed; /* some link's speed is not told: what such parts usually carry was taken */
+    struct hoop_topo_channel channel[HOOP_TOPO_SEARCH_CHANNELS];
+};
+
+/* Find rings or chains through all GPUs that together carry as much as the links allow.
+ *
+ * found        receives the channels; each visits every GPU once, and no link carries more than its budget.
+ * The result follows from the machine alone (ties fall to the lower bus id), and the work is bounded, so it is not always the best: compare
+ * channels · gigabytes_per_second with bound.
+ * Blocking: computes for up to a second on large machines.   Threads: any.
+ * Errors: HOOP_ERR_ARG (no such shape), HOOP_ERR_UNSUPPORTED (fewer than 2 GPUs, more than HOOP_TOPO_SEARCH_DEVICES, or no way between
+ * two of them is known), HOOP_ERR_MEMORY. */
+HOOP_API enum hoop_status hoop_topo_search(const struct hoop_topo *topo, enum hoop_topo_shape shape,
+                                           struct hoop_topo_channels *found);
+
+/* "NVL", "PIX", … "?".   Blocking: never.   Threads: any.   Errors: "?" for a value that is none. */
+HOOP_API const char *hoop_topo_hop_name(enum hoop_topo_hop hop);
+
 /* A digest of the machine: nodes, where they hang, their identity and the links. Equal for every process that sees
  * the same machine: the CPUs that one may use, names and speeds of the moment do not count. 0: only where topo is
  * NULL.

@@ -5,6 +5,7 @@
  * servers have one that only paints the console, so a GPU needs a maker of compute GPUs as well, and the known
  * console chips of those makers are left out. */
 #include <stddef.h>
+#include <string.h>
 
 #include "topo/model.h"
 
@@ -55,6 +56,20 @@ enum hoop_topo_kind hoop_topo_classify(const struct hoop_topo_identity *identity
     /* Cray's Slingshot calls itself Ethernet and has no verbs device. */
     *rdma = identity->verbs || identity->pci_class == CLASS_INFINIBAND || identity->vendor == CRAY;
     return HOOP_TOPO_NIC;
+}
+
+uint16_t hoop_topo_gcn_device(const char *model)
+{
+    static const struct {
+        const char *begins;
+        uint16_t device;
+    } names[] = {{"gcn 906", 0x66a1}, {"gcn 908", 0x738c}, {"gcn 910", 0x740c}, {"gfx906", 0x66a1},
+                 {"gfx908", 0x738c},  {"gfx90a", 0x740c},  {"gfx94", 0x74a1},   {"gfx95", 0x75a0}};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strncmp(model, names[i].begins, strlen(names[i].begins)) == 0)
+            return names[i].device;
+    return 0;
 }
 
 double hoop_topo_fabric_rate(uint16_t vendor, uint16_t device)

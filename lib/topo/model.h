@@ -75,6 +75,9 @@ enum hoop_topo_kind hoop_topo_classify(const struct hoop_topo_identity *identity
 /* NVLink or XGMI: 10^9 bytes a second of one link in one direction, as the makers give it; 0 if the id tells nothing. */
 double hoop_topo_fabric_rate(uint16_t vendor, uint16_t device);
 
+/* A device id of the generation that a GPU's model names in RCCL's words ("gcn 908", "gfx942"); 0: it names none. */
+uint16_t hoop_topo_gcn_device(const char *model);
+
 /* NVLink: 10^9 bytes a second of one link in one direction as hwloc counts them for that GPU; 0 if the id tells
  * nothing. */
 double hoop_topo_nvlink_rate(uint16_t device);

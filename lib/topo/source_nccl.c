@@ -275,7 +275,7 @@ static enum hoop_status open_gpu(struct reader *reader, const char *const *attri
     struct hoop_topo_node *node = node_at(reader, level->node);
     node->ordinal = ordinal(attributes);
     if (*gcn != '\0')
-        snprintf(model, sizeof model, "%.2s%.20s", strncmp(gcn, "gfx", 3) == 0 ? "" : "gcn ", gcn);
+        snprintf(model, sizeof model, "%s%.20s", strncmp(gcn, "gfx", 3) == 0 ? "" : "gcn ", gcn);
     else if (sm > 0)
         snprintf(model, sizeof model, "sm %ld", sm);
     if (node->ordinal.source != HOOP_TOPO_UNKNOWN)

@@ -141,7 +141,9 @@ static struct hoop_nccl_link *counterpart(const struct hoop_topo *topo, const st
 static enum hoop_status join_one(struct hoop_topo *topo, const struct hoop_nccl_link *link, int to, int count)
 {
     const struct hoop_topo_node *from = &topo->place[link->from].node;
-    const double rate = hoop_topo_fabric_rate(from->vendor, from->device);
+    const uint16_t made = hoop_topo_gcn_device(from->model);
+    const double rate = from->vendor != 0 || made == 0 ? hoop_topo_fabric_rate(from->vendor, from->device)
+                                                       : hoop_topo_fabric_rate(0x1002, made);
     const struct hoop_topo_link join = {
         .kind = link->kind,
         .a = link->from,

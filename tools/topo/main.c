@@ -10,9 +10,9 @@
 #include "manual.h"
 #include "show.h"
 
-enum mode { MATRIX, MATRIX_PCI, NCCL, TREE, JSON, PEERS, NEAR_CPU, NEAR_GPU, BETWEEN };
+enum mode { MATRIX, MATRIX_PCI, NCCL, TREE, JSON, PEERS, NEAR_CPU, NEAR_GPU, BETWEEN, RINGS, TREES, CHANNELS };
 
-enum { KEY_INPUT = 0x100, KEY_PCI, KEY_NCCL, KEY_TREE, KEY_JSON, KEY_PEERS };
+enum { KEY_INPUT = 0x100, KEY_PCI, KEY_NCCL, KEY_TREE, KEY_JSON, KEY_PEERS, KEY_RINGS, KEY_TREES, KEY_CHANNELS };
 
 struct request {
     enum mode mode;
@@ -41,6 +41,9 @@ static const struct argp_option options[] = {
      0},
     {"gpu_path", 'p', NULL, 0, "what is between two devices, named by -i or as two arguments", 0},
     {"id", 'i', "LIST", 0, "only these devices: GPU0 or 0, NIC0, bus ids or names, parted by commas; in every mode", 0},
+    {"rings", KEY_RINGS, NULL, 0, "rings through all GPUs that the links allow side by side, with what limits each", 0},
+    {"trees", KEY_TREES, NULL, 0, "the same for trees, which inside a host are chains", 0},
+    {"channels", KEY_CHANNELS, NULL, 0, "one line for each shape: channels, bandwidth, upper bound", 0},
     {"tree", KEY_TREE, NULL, 0, "the machine as a tree: sockets, NUMA nodes, bridges, devices", 0},
     {"json", KEY_JSON, NULL, 0, "all nodes and links with the source of each fact; what is unknown is null", 0},
     {"input", KEY_INPUT, "FILE", 0,
@@ -101,6 +104,15 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         if (strlen(argument) != 1 || strchr("rwnap", argument[0]) == NULL)
             argp_error(state, "-p2p %s: it is one of r, w, n, a, p", argument);
         return 0;
+    case KEY_RINGS:
+        request->mode = RINGS;
+        return 0;
+    case KEY_TREES:
+        request->mode = TREES;
+        return 0;
+    case KEY_CHANNELS:
+        request->mode = CHANNELS;
+        return 0;
     case 'c':
         request->mode = NEAR_CPU;
         return take_number(state, argument, "-c", 65535, &request->number);
@@ -154,7 +166,8 @@ static const struct hoop_manual_section sections[] = {
                  " hoop-topo --input box.xml -mp   show its matrix, PCIe only\n"
                  " hoop-topo -i 0,NIC1             two devices only\n"
                  " hoop-topo -n 1 -i 0             GPUs on the PCIe switch of the first\n"
-                 " hoop-topo -p GPU0 mlx5_0        what is between the two\n"},
+                 " hoop-topo -p GPU0 mlx5_0        what is between the two\n"
+                 " hoop-topo --rings               which rings the links allow, and what limits them\n"},
     {"EXIT CODES", "0\tthe machine was shown\n"
                    "1\tit cannot be read, or the output cannot be written\n"
                    "2\twrong usage\n"},
@@ -182,7 +195,7 @@ static void translate(int argc, char **argv)
             argv[i] = peers;
 }
 
-static void show(const struct hoop_topo *topo, const struct request *request, const bool *shown)
+static bool show(const struct hoop_topo *topo, const struct request *request, const bool *shown)
 {
     setlocale(LC_CTYPE, "");
     switch (request->mode) {
@@ -211,7 +224,13 @@ static void show(const struct hoop_topo *topo, const struct request *request, co
     case JSON:
         show_json(topo, shown, stdout);
         break;
+    case RINGS:
+    case TREES:
+        return show_channels(topo, stdout, request->mode == RINGS ? HOOP_TOPO_RING : HOOP_TOPO_CHAIN);
+    case CHANNELS:
+        return show_channel_table(topo, stdout);
     }
+    return true;
 }
 
 int main(int argc, char **argv)
@@ -231,12 +250,10 @@ int main(int argc, char **argv)
         return EXIT_FAILURE;
     }
     bool *shown = request.devices[0] != '\0' ? select_devices(topo, request.devices) : NULL;
-    const bool chosen = request.devices[0] == '\0' || shown != NULL;
-    if (chosen)
-        show(topo, &request, shown);
+    const bool done = (request.devices[0] == '\0' || shown != NULL) && show(topo, &request, shown);
     free(shown);
     hoop_topo_free(topo);
-    if (!chosen)
+    if (!done)
         return EXIT_FAILURE;
     if (fflush(stdout) != 0 || ferror(stdout)) {
         perror("hoop-topo: standard output");

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* The network between the GPUs of a host. See network.h.
+ *
+ * Budgets are what links carry in practice, not what they are called: three quarters of a PCI link's bits, and what was published for
+ * NVLink and XGMI generations. The links between CPUs are in no recording: they are assumed by the CPU's make, and marked. */
+#include "topo/network.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_ABOVE = 16, ASSUMED_PCI = 12000, ASSUMED_CPUS = 6000, ASSUMED_FABRIC = 20000 };
+enum { AMD = 0x1002, INTEL_FAMILY = 6 };
+
+/* MB/s of one link of a fabric; 0: the device id tells nothing. */
+static int fabric_link(const struct hoop_topo_node *gpu)
+{
+    static const struct {
+        uint16_t vendor, first, last;
+        int rate;
+    } generations[] = {
+        {0x10de, 0x15f0, 0x15ff, 18000}, /* Pascal */
+        {0x10de, 0x1d80, 0x20ff, 20000}, /* Volta, A100 */
+        {0x10de, 0x2200, 0x25ff, 12000}, /* the smaller Amperes */
+        {0x10de, 0x2300, 0x23ff, 20600}, /* Hopper: the last line that fits holds */
+        {0x10de, 0x2900, 0x2fff, 40100}, /* Blackwell */
+        {AMD, 0x66a0, 0x66af, 24000},    /* Vega 20 */
+        {AMD, 0x7380, 0x740f, 36000},    /* MI100, MI200 */
+        {AMD, 0x74a0, 0x75bf, 48000},    /* MI300, MI350 */
+    };
+    const uint16_t made = hoop_topo_gcn_device(gpu->model), device = gpu->device != 0 ? gpu->device : made;
+    const uint16_t vendor = gpu->vendor != 0 ? gpu->vendor : made != 0 ? AMD : 0;
+    int rate = 0;
+
+    for (size_t i = 0; i < sizeof generations / sizeof generations[0]; i++)
+        if (vendor == generations[i].vendor && device >= generations[i].first && device <= generations[i].last)
+            rate = generations[i].rate;
+    return rate;
+}
+
+/* MB/s between two CPUs (NUMA nodes) of that make. */
+static int between_cpus(const struct hoop_topo_cpu *cpu)
+{
+    static const struct {
+        const char *vendor;
+        int least; /* model */
+        int rate;
+    } makes[] = {
+        {"GenuineIntel", 0xcf, 40000}, {"GenuineIntel", 0x8f, 22000}, {"GenuineIntel", 0x55, 10000},
+        {"GenuineIntel", 0, 6000},     {"AuthenticAMD", 0, 16000},
+    };
+
+    for (size_t i = 0; i < sizeof makes / sizeof makes[0]; i++)
+        if (strcmp(cpu->vendor, makes[i].vendor) == 0 && cpu->model >= makes[i].least)
+            return makes[i].rate;
+    if (strncmp(cpu->arch, "ppc64", 5) == 0)
+        return 32000;
+    return ASSUMED_CPUS;
+}
+
+/* ---- building ---- */
+
+static int add_vertex(struct hoop_net *net, enum hoop_net_kind kind, int node)
+{
+    if (net->vertices == HOOP_NET_VERTICES)
+        return -1;
+    net->vertex[net->vertices] = (struct hoop_net_vertex){.kind = kind, .node = node, .above = -1};
+    return net->vertices++;
+}
+
+/* Both directions of a link. */
+static void add_edges(struct hoop_net *net, struct hoop_net_edge edge)
+{
+    if (net->edges + 2 > HOOP_NET_EDGES)
+        return; /* paths that need it do not exist then */
+    net->edge[net->edges++] = edge;
+    const int from = edge.from;
+    edge.from = edge.to;
+    edge.to = from;
+    net->edge[net->edges++] = edge;
+}
+
+static int find_vertex(const struct hoop_net *net, enum hoop_net_kind kind, int node)
+{
+    for (int i = 0; i < net->vertices; i++)
+        if (net->vertex[i].kind == kind && net->vertex[i].node == node)
+            return i;
+    return -1;
+}
+
+/* What a PCI function's link upwards carries: the rates that NCCL reckons with, 12 GB/s for 16 lanes of generation 3. A bridge
+ * whose link is said to be slower than what hangs below it is one that does not tell the truth (virtual, or not trained). */
+static struct hoop_net_edge pci_edge(const struct hoop_net *net, int vertex, int node)
+{
+    const struct hoop_topo_link *link = hoop_topo_link(net->topo, net->topo->place[node].node.uplink);
+    struct hoop_net_edge edge = {.from = vertex, .kind = HOOP_TOPO_LINK_PCI, .budget = ASSUMED_PCI, .assumed = true};
+
+    if (link == NULL || link->width.source == HOOP_TOPO_UNKNOWN || link->gigatransfers.source == HOOP_TOPO_UNKNOWN) {
+        if (link != NULL && link->gigabytes_per_second.source != HOOP_TOPO_UNKNOWN &&
+            link->gigabytes_per_second.value >= 1) {
+            edge.budget = (int)(link->gigabytes_per_second.value * 762);
+            edge.assumed = link->current;
+        }
+        return edge;
+    }
+    const double coded = link->gigatransfers.value <= 5 ? link->gigatransfers.value * 0.8 : link->gigatransfers.value;
+    edge.budget = (int)(link->width.value * coded * 7500 / 80);
+    edge.assumed = false;
+    return edge;
+}
+
+static int cpu_vertex(struct hoop_net *net, int gpu)
+{
+    const struct hoop_topo *topo = net->topo;
+    int numa = -1;
+
+    for (int i = 0; i < topo->nodes && numa < 0; i++)
+        if (topo->place[i].node.kind == HOOP_TOPO_NUMA &&
+            hwloc_bitmap_isset(topo->place[gpu].numas, (unsigned)topo->place[i].node.number))
+            numa = i;
+    const int found = find_vertex(net, HOOP_NET_CPU, numa);
+    return found >= 0 ? found : add_vertex(net, HOOP_NET_CPU, numa);
+}
+
+/* A GPU's switches and CPU, and the edges between them that are not there yet. */
+static bool add_branch(struct hoop_net *net, int gpu)
+{
+    int above[MOST_ABOVE], at = gpu;
+    const int node = net->vertex[gpu].node, switches = hoop_topo_switches_above(net->topo, node, above, MOST_ABOVE);
+
+    for (int i = 0; i <= switches; i++) {
+        struct hoop_net_edge edge = pci_edge(net, at, net->vertex[at].node);
+
+        if (net->vertex[at].above >= 0) /* the rest is there */
+            return true;
+        edge.to = i == switches ? cpu_vertex(net, node) : find_vertex(net, HOOP_NET_SWITCH, above[i]);
+        if (edge.to < 0)
+            edge.to = add_vertex(net, HOOP_NET_SWITCH, above[i]);
+        if (edge.to < 0)
+            return false;
+        net->vertex[at].above = edge.to;
+        add_edges(net, edge);
+        at = edge.to;
+    }
+    return true;
+}
+
+static void mark_gpus(struct hoop_net *net)
+{
+    for (int gpu = 0; gpu < net->gpus; gpu++)
+        for (int at = gpu; at >= 0; at = net->vertex[at].above)
+            net->vertex[at].gpus |= 1u << gpu;
+}
+
+/* Slower than all that hangs below: what hangs below counts. */
+static void mend_bridges(struct hoop_net *net)
+{
+    for (int i = 0; i < net->edges; i++) {
+        struct hoop_net_edge *up = &net->edge[i];
+        int most = 0;
+
+        if (net->vertex[up->from].kind != HOOP_NET_SWITCH || net->vertex[up->from].above != up->to)
+            continue;
+        for (int j = 0; j < net->edges; j++)
+            if (net->edge[j].to == up->from && net->vertex[net->edge[j].from].above == up->from)
+                most = net->edge[j].budget > most ? net->edge[j].budget : most;
+        if (up->budget * 2 > most)
+            continue;
+        up->assumed = net->edge[i ^ 1].assumed = true;
+        up->budget = net->edge[i ^ 1].budget = most;
+    }
+}
+
+static void join_cpus(struct hoop_net *net)
+{
+    for (int a = 0; a < net->vertices; a++)
+        for (int b = a + 1; b < net->vertices; b++) {
+            static const struct hoop_topo_cpu unknown = {.arch = "", .vendor = ""};
+            const int node = net->vertex[a].node;
+
+            if (net->vertex[a].kind == HOOP_NET_CPU && net->vertex[b].kind == HOOP_NET_CPU)
+                add_edges(net, (struct hoop_net_edge){
+                                   .from = a,
+                                   .to = b,
+                                   .kind = HOOP_TOPO_LINK_SOCKET,
+                                   .assumed = true,
+                                   .budget = between_cpus(node < 0 ? &unknown : &net->topo->place[node].node.cpu)});
+        }
+}
+
+/* All switches are one fabric; its links of one GPU are one edge. */
+static void join_fabric(struct hoop_net *net)
+{
+    const struct hoop_topo_link *link;
+    int fabric = -1;
+
+    for (int i = 0; (link = hoop_topo_link(net->topo, i)) != NULL; i++) {
+        const bool into = hoop_topo_node(net->topo, link->b)->kind == HOOP_TOPO_SWITCH;
+        const int a = find_vertex(net, HOOP_NET_GPU, link->a),
+                  b = into ? fabric : find_vertex(net, HOOP_NET_GPU, link->b);
+        const int count = link->count.source == HOOP_TOPO_UNKNOWN ? 0 : (int)link->count.value;
+        int budget, rate;
+
+        if ((link->kind != HOOP_TOPO_LINK_NVLINK && link->kind != HOOP_TOPO_LINK_XGMI) || a < 0 || (b < 0 && !into))
+            continue;
+        if (into && fabric < 0 && (fabric = add_vertex(net, HOOP_NET_FABRIC, -1)) < 0)
+            return;
+        rate = fabric_link(hoop_topo_node(net->topo, link->a));
+        budget = count > 0 && rate > 0 ? count * rate : (int)(link->gigabytes_per_second.value * 800);
+        struct hoop_net_edge edge = {.from = a,
+                                     .to = into ? fabric : b,
+                                     .kind = link->kind,
+                                     .count = count,
+                                     .assumed = budget == 0,
+                                     .budget = budget > 0 ? budget : ASSUMED_FABRIC};
+        int same = 0;
+        while (same < net->edges && (net->edge[same].from != edge.from || net->edge[same].to != edge.to))
+            same++;
+        if (same == net->edges)
+            add_edges(net, edge);
+        else
+            for (int k = 0; k < 2; k++) { /* a further switch: both directions */
+                net->edge[same ^ k].budget += edge.budget;
+                net->edge[same ^ k].count += edge.count;
+            }
+    }
+}
+
+/* ---- paths ---- */
+
+static int edge_between(const struct hoop_net *net, int from, int to)
+{
+    for (int i = 0; i < net->edges; i++)
+        if (net->edge[i].from == from && net->edge[i].to == to)
+            return i;
+    return -1;
+}
+
+static void append(struct hoop_net_path *path, int edge)
+{
+    if (edge < 0 || path->edges < 0 || path->edges == HOOP_NET_HOPS)
+        path->edges = -1; /* no way after all */
+    else
+        path->edge[path->edges++] = edge;
+}
+
+static bool fabric_path(const struct hoop_net *net, int a, int b, struct hoop_net_path *path)
+{
+    const int direct = edge_between(net, a, b), fabric = find_vertex(net, HOOP_NET_FABRIC, -1);
+
+    *path = (struct hoop_net_path){.hop = HOOP_TOPO_HOP_FABRIC};
+    if (direct >= 0) {
+        append(path, direct);
+        return true;
+    }
+    if (fabric < 0 || edge_between(net, a, fabric) < 0 || edge_between(net, fabric, b) < 0)
+        return false;
+    append(path, edge_between(net, a, fabric));
+    append(path, edge_between(net, fabric, b));
+    return true;
+}
+
+/* Up from a to where b is below, over to b's CPU where that is another, and down to b. */
+static void pci_path(const struct hoop_net *net, int a, int b, struct hoop_net_path *path)
+{
+    int down[HOOP_NET_HOPS], levels = 0, at = a, switches = 0;
+    const uint32_t bit = 1u << b;
+
+    *path = (struct hoop_net_path){.hop = HOOP_TOPO_HOP_PIX};
+    while (!(net->vertex[at].gpus & bit) && net->vertex[at].above >= 0) {
+        append(path, edge_between(net, at, net->vertex[at].above));
+        at = net->vertex[at].above;
+        switches += net->vertex[at].kind == HOOP_NET_SWITCH;
+    }
+    int target = b;
+    while (target != at && net->vertex[target].above >= 0 && levels < HOOP_NET_HOPS) {
+        down[levels++] = edge_between(net, net->vertex[target].above, target);
+        target = net->vertex[target].above;
+    }
+    path->hop = net->vertex[at].kind == HOOP_NET_SWITCH
+                    ? (switches == 1 && levels == 1 ? HOOP_TOPO_HOP_PIX : HOOP_TOPO_HOP_PXB)
+                    : HOOP_TOPO_HOP_PHB;
+    if (target != at) {
+        path->hop = HOOP_TOPO_HOP_SYS;
+        append(path, edge_between(net, at, target));
+    }
+    while (levels > 0)
+        append(path, down[--levels]);
+    if (path->edges < 0)
+        path->edges = 0;
+}
+
+enum hoop_status hoop_net_make(struct hoop_net *net, const struct hoop_topo *topo)
+{
+    const int gpus = hoop_topo_count(topo, HOOP_TOPO_GPU);
+
+    if (gpus < 2 || gpus > HOOP_TOPO_SEARCH_DEVICES)
+        return hoop_fail(HOOP_ERR_UNSUPPORTED, "rings: the machine has %d GPU%s, and rings join 2 to %d", gpus,
+                         gpus == 1 ? "" : "s", HOOP_TOPO_SEARCH_DEVICES);
+    *net = (struct hoop_net){.topo = topo, .gpus = gpus};
+    for (int i = 0; hoop_topo_node(topo, i) != NULL; i++)
+        if (hoop_topo_node(topo, i)->kind == HOOP_TOPO_GPU)
+            add_vertex(net, HOOP_NET_GPU, i);
+    for (int gpu = 0; gpu < gpus; gpu++)
+        if (!add_branch(net, gpu))
+            return hoop_fail(HOOP_ERR_UNSUPPORTED, "rings: more than %d switches above GPUs", HOOP_NET_VERTICES);
+    mark_gpus(net);
+    mend_bridges(net);
+    join_cpus(net);
+    join_fabric(net);
+    for (int a = 0; a < gpus; a++)
+        for (int b = 0; b < gpus; b++)
+            if (a != b && !fabric_path(net, a, b, &net->path[a][b]))
+                pci_path(net, a, b, &net->path[a][b]);
+    return HOOP_OK;
+}
+
+/* ---- cuts ---- */
+
+/* Is an edge of use where hops are no worse than `worst`? */
+static bool usable(const struct hoop_net_edge *edge, enum hoop_topo_hop worst)
+{
+    const bool fabric = edge->kind == HOOP_TOPO_LINK_NVLINK || edge->kind == HOOP_TOPO_LINK_XGMI;
+
+    return fabric || worst > HOOP_TOPO_HOP_FABRIC;
+}
+
+/* What leaves a group: GPUs in it, and of what has only such below the switches, or switches and CPUs, or nothing. The fabric's switches
+ * stand on the side where less is cut. */
+static long cut(const struct hoop_net *net, uint32_t group, enum hoop_net_kind deepest, enum hoop_topo_hop worst)
+{
+    long rest = 0, into = 0, out = 0;
+
+    for (int i = 0; i < net->edges; i++) {
+        const struct hoop_net_edge *edge = &net->edge[i];
+        const struct hoop_net_vertex *from = &net->vertex[edge->from], *to = &net->vertex[edge->to];
+        const bool from_in = from->kind <= deepest && from->gpus != 0 && (from->gpus & ~group) == 0;
+        const bool to_in = to->kind <= deepest && to->gpus != 0 && (to->gpus & ~group) == 0;
+
+        if (!usable(edge, worst))
+            continue;
+        if (to->kind == HOOP_NET_FABRIC)
+            into += from_in ? edge->budget : 0;
+        else if (from->kind == HOOP_NET_FABRIC)
+            out += to_in ? 0 : edge->budget;
+        else if (from_in && !to_in)
+            rest += edge->budget;
+    }
+    return rest + (into < out ? into : out);
+}
+
+long hoop_net_bound(const struct hoop_net *net, enum hoop_topo_hop worst)
+{
+    const uint32_t all = (uint32_t)((1ull << net->gpus) - 1);
+    long least = -1;
+
+    for (uint32_t group = 1; group < all; group++)
+        for (int deepest = HOOP_NET_GPU; deepest <= HOOP_NET_CPU; deepest++) {
+            const long value = cut(net, group, (enum hoop_net_kind)deepest, worst);
+
+            if (least < 0 || value < least)
+                least = value;
+        }
+    return least;
+}
+
+void hoop_net_describe(const struct hoop_net *net, int edge, char *text, size_t size)
+{
+    const struct hoop_net_edge *e = &net->edge[edge];
+    const char *name[2], *assumed = e->assumed ? ", speed assumed" : "";
+
+    for (int i = 0; i < 2; i++) {
+        const struct hoop_net_vertex *end = &net->vertex[i == 0 ? e->from : e->to];
+        name[i] = end->kind == HOOP_NET_FABRIC ? "switches"
+                  : end->node < 0              ? "CPU"
+                                               : net->topo->place[end->node].node.label;
+    }
+    if (e->count > 0)
+        snprintf(text, size, "%d %s %s - %s%s", e->count, hoop_topo_link_name(e->kind), name[0], name[1], assumed);
+    else if (e->kind == HOOP_TOPO_LINK_SOCKET)
+        snprintf(text, size, "between CPUs %s - %s%s", name[0], name[1], assumed);
+    else
+        snprintf(text, size, "%s %s - %s%s", hoop_topo_link_name(e->kind), name[0], name[1], assumed);
+}
