@@ -3,10 +3,16 @@
 #include "exec/flat.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "exec/direct.h"
 #include "exec/staged.h"
 #include "health/verdict.h"
 #include "mem/last_cache.h"
+
+enum {
+    SLOT_STORES_LEAST = 1024, /* bytes: less than that is stored soon enough in any way */
+    PAST_FOR = 64             /* stores, before it is looked again */
+};
 
 _Static_assert((int)HOOP_DIRECT_STREAM <= (int)HOOP_FLAT_BLOCK, "what passes the caches is put together in the block");
 
@@ -23,6 +29,8 @@ enum hoop_status hoop_flat_init(struct hoop_flat *flat, struct hoop_board *board
     *flat = (struct hoop_flat){.board = board,
                                .lend_least = lend_least,
                                .stream_least = stream_least(board->shape.ranks),
+                               .slot_stores = {.judge_every = 8, .slow_below = 3}, /* the clock would be felt */
+                               .stage_stores = {.judge_every = 1, .slow_below = 6},
                                .inputs = hoop_calloc(ranks, sizeof(void *)),
                                .cursor = hoop_calloc(ranks, sizeof(void *)),
                                .outputs = hoop_calloc(ranks, sizeof(void *)),
@@ -68,6 +76,36 @@ enum hoop_status hoop_flat_await_start(struct hoop_flat *flat, uint64_t need, st
     return HOOP_OK;
 }
 
+void hoop_stores_copy(struct hoop_stores *stores, void *to, const void *from, size_t bytes)
+{
+    if (bytes == 0)
+        return;
+    if (stores->past_for > 0) {
+        stores->past_for--;
+        hoop_kernel_copy_past(to, from, bytes);
+        hoop_kernel_copies_done();
+        return;
+    }
+    if (stores->slow == 0 && ++stores->unjudged < stores->judge_every) {
+        hoop_kernel_copy(to, from, bytes);
+        return;
+    }
+    const uint64_t begin = hoop_now();
+    hoop_kernel_copy(to, from, bytes);
+    stores->unjudged = 0;
+    stores->slow = bytes < (hoop_now() - begin) * stores->slow_below ? stores->slow + 1 : 0;
+    if (stores->slow > 1)
+        stores->past_for = PAST_FOR;
+}
+
+static void publish_vector(struct hoop_flat *flat, struct hoop_flat_slot *slot, const struct hoop_flat_call *call)
+{
+    if (call->published < SLOT_STORES_LEAST)
+        hoop_kernel_copy(slot->data, call->in, call->published);
+    else
+        hoop_stores_copy(&flat->slot_stores, slot->data, call->in, call->published);
+}
+
 /* Fill our slot: with the offer if there is one, else with the vector. */
 static enum hoop_status publish(struct hoop_flat *flat, const struct hoop_flat_call *call,
                                 const struct hoop_offer *offer, struct hoop_wait *wait)
@@ -83,7 +121,7 @@ static enum hoop_status publish(struct hoop_flat *flat, const struct hoop_flat_c
     if (offer)
         memcpy(slot->data, offer, sizeof *offer);
     else
-        hoop_kernel_copy(slot->data, call->in, call->published);
+        publish_vector(flat, slot, call);
     atomic_store_explicit(&slot->word, call->sequence << 1 | (offer != NULL), memory_order_release);
     hoop_wait_owe(wait);
     return HOOP_OK;

@@ -29,18 +29,30 @@ enum { HOOP_FLAT_BLOCK = 2048 };
 
 enum hoop_flat_way { HOOP_FLAT_LINES, HOOP_FLAT_DIRECT, HOOP_FLAT_STAGED };
 
+/* Stores into lines that peers have read and will read. Such a store must first take the line from the peer's cache. Between some
+ * cores that takes so long, one line after the other, that it is better to write past the caches and let the peer read from memory:
+ * by three to five times on two cores without a common cache; on others it is slower. So the time of ordinary stores decides. */
+struct hoop_stores {
+    unsigned judge_every, slow_below; /* copies; bytes a nanosecond */
+    unsigned unjudged;                /* copies since the last one whose time was taken */
+    unsigned slow;                    /* of those the latest ones that took long */
+    unsigned past_for;                /* copies that are still to be made past the caches */
+};
+
+/* Copy so. Whoever sees a release store that follows sees the copy. */
+void hoop_stores_copy(struct hoop_stores *stores, void *to, const void *from, size_t bytes);
+
 struct hoop_flat {
     struct hoop_board *board;
     size_t lend_least;      /* bytes of the whole vector; SIZE_MAX: never */
     size_t stream_least;    /* bytes of the whole vector from which results pass the caches by */
     enum hoop_flat_way way; /* of the latest call */
     /* staged.h */
-    uint64_t pieces;     /* of vectors so far, the same on all ranks */
-    size_t staged_at;    /* where on the stages the next one goes, the same on all ranks */
-    bool has_stages;     /* there are pages behind this rank's */
-    bool sees_stages;    /* and all ranks' are mapped */
-    int slow;            /* pieces that have taken long to stage, running */
-    int past_for;        /* pieces that are still to be staged past the caches */
+    uint64_t pieces;  /* of vectors so far, the same on all ranks */
+    size_t staged_at; /* where on the stages the next one goes, the same on all ranks */
+    bool has_stages;  /* there are pages behind this rank's */
+    bool sees_stages; /* and all ranks' are mapped */
+    struct hoop_stores slot_stores, stage_stores;
     bool stages;         /* staged.h may be used */
     bool lends_input;    /* peers read this rank's input where it is */
     uint64_t floor;      /* every rank is known to have started this call */

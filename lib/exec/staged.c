@@ -2,16 +2,13 @@
 /* Stage, sum, fetch; piece after piece. */
 #include "exec/staged.h"
 
-#include "base/clock.h"
 #include "base/status.h"
 #include "exec/direct.h"
 #include "health/verdict.h"
 
 enum {
     STRIDE = 2048, /* bytes that are worked on while the next are on their way from the other side: see prefetch */
-    PIECES = 4,    /* that a stage holds, one behind the other */
-    SLOW_BYTES_A_NANOSECOND = 6,
-    PAST_FOR = 64 /* pieces, before it is looked again */
+    PIECES = 4     /* that a stage holds, one behind the other */
 };
 
 _Static_assert((int)STRIDE <= (int)HOOP_FLAT_BLOCK, "what passes the caches is put together in the block");
@@ -78,16 +75,6 @@ bool hoop_staged_fits(const struct hoop_flat *flat, const struct hoop_flat_call 
 
 /* ---- stage ---- */
 
-/* A store into a line that a peer has read must first take it from the peer's cache. Between some cores that takes so long, one line
- * after the other, that it is better to write past the caches and let the peer read from memory: by five times on two
- * cores without a common cache; on others it is slower. So the time of ordinary stores decides. */
-static void judge(struct hoop_flat *flat, size_t bytes, uint64_t ns)
-{
-    flat->slow = bytes < ns * SLOW_BYTES_A_NANOSECOND ? flat->slow + 1 : 0;
-    if (flat->slow > 1)
-        flat->past_for = PAST_FOR;
-}
-
 static void stage(struct hoop_flat *flat, const struct hoop_flat_call *call, const struct piece *piece)
 {
     const int own = flat->board->rank;
@@ -96,17 +83,8 @@ static void stage(struct hoop_flat *flat, const struct hoop_flat_call *call, con
     unsigned char *to = stage_of(flat, piece, own, HOOP_STAGE_IN);
     const unsigned char *from = input(call, piece);
 
-    if (flat->past_for > 0) {
-        flat->past_for--;
-        hoop_kernel_copy_past(to, from, first);
-        hoop_kernel_copy_past(to + end, from + end, bytes - end);
-        hoop_kernel_copies_done();
-        return;
-    }
-    const uint64_t begin = hoop_now();
-    hoop_kernel_copy(to, from, first);
-    hoop_kernel_copy(to + end, from + end, bytes - end);
-    judge(flat, first + bytes - end, hoop_now() - begin);
+    hoop_stores_copy(&flat->stage_stores, to, from, first);
+    hoop_stores_copy(&flat->stage_stores, to + end, from + end, bytes - end);
 }
 
 static size_t stage_offset(const struct hoop_board *board, int rank, enum hoop_stage_half stage)
@@ -184,7 +162,7 @@ static void sum_block(struct hoop_flat *flat, const struct hoop_flat_call *call,
     } else {
         hoop_direct_combine(flat, call, out, count);
     }
-    if (flat->past_for > 0)
+    if (flat->stage_stores.past_for > 0)
         hoop_kernel_copy_past(staged, out, bytes);
     else
         hoop_kernel_copy(staged, out, bytes);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cases.h"
+#include "comm/comm.h"
 #include "harness.h"
 #include "tsan.h"
 
@@ -106,6 +107,8 @@ static int in_any_order(int rank, struct hoop_comm *comm, void *argument)
     HARNESS_EXPECT(hoop_stream_create(&memory.stream) == HOOP_OK);
     for (unsigned i = 0; i < CALLS / (UNDER_TSAN ? 10 : 1); i++) {
         struct hoop_case c = draw_case(&state, ranks);
+        if (i % 16 == 0) /* as if stores for the peers were slow here */
+            comm->flat.slot_stores.past_for = draw(&state, 20);
         HARNESS_EXPECT(call(&c, rank, comm, &memory, &state));
         if (draw(&state, 4) == 0)
             HARNESS_EXPECT(refused(&c, comm, memory.ordinary));
