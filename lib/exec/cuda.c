@@ -445,18 +445,40 @@ uint64_t hoop_cuda_exec_lent(const struct hoop_cuda_exec *exec)
     return lent;
 }
 
+/* Blocks for so much work, if `most` keep the device busy. */
+static int blocks_for(const struct hoop_cuda_exec *exec, uint64_t work, int most)
+{
+    const uint64_t useful = work / (uint64_t)exec->code->vector_threads + 1;
+
+    return useful < (uint64_t)most ? (int)useful : most;
+}
+
+static enum hoop_status launch_bare(struct hoop_cuda_exec *exec, const struct hoop_device_vector *vector, int most,
+                                    hoop_cu_stream stream)
+{
+    struct hoop_device_call argument = {.in = vector->left,
+                                        .out = vector->to,
+                                        .tmp = vector->right,
+                                        .count = vector->count,
+                                        .type = vector->type,
+                                        .op = vector->op == HOOP_AVG ? HOOP_SUM : vector->op,
+                                        .element = (uint32_t)hoop_type_size((enum hoop_type)vector->type),
+                                        .flags = HOOP_DEVICE_BARE};
+
+    return launch(exec, exec->code->interpret, blocks_for(exec, vector->count / 16 + 2, most),
+                  exec->code->vector_threads, &argument, stream);
+}
+
 enum hoop_status hoop_cuda_exec_vector(struct hoop_cuda_exec *exec, enum hoop_cuda_vector what,
                                        const struct hoop_device_vector *vector, int blocks, hoop_cu_stream stream)
 {
     struct hoop_device_vector argument = *vector;
-    const uint64_t units = what == HOOP_CUDA_REDUCE ? vector->count / 16 + 2 : vector->count,
-                   useful = units / (uint64_t)exec->code->vector_threads + 1;
-    const int most = 2 * exec->cuda->device.multiprocessors, few = blocks > 0 ? blocks : most;
+    const int most = blocks > 0 ? blocks : 2 * exec->cuda->device.multiprocessors;
 
-    argument.element = (uint32_t)hoop_type_size((enum hoop_type)argument.type);
-    argument.op = argument.op == HOOP_AVG ? HOOP_SUM : argument.op;
-    return launch(exec, exec->code->vector[what], useful < (uint64_t)few ? (int)useful : few,
-                  exec->code->vector_threads, &argument, stream);
+    if (what == HOOP_CUDA_REDUCE)
+        return launch_bare(exec, vector, most, stream);
+    return launch(exec, exec->code->vector[what], blocks_for(exec, vector->count, most), exec->code->vector_threads,
+                  &argument, stream);
 }
 
 /* ---- reports ---- */

@@ -63,7 +63,7 @@ static enum hoop_status find(const struct hoop_cuda *cuda, hoop_cu_module module
 static enum hoop_status find_all(const struct hoop_cuda *cuda, hoop_cu_module module, struct hoop_cuda_code *code)
 {
     static const char *const names[HOOP_CUDA_VECTORS] = {
-        "hoop_vector_reduce",   "hoop_vector_divide", "hoop_vector_widen",  "hoop_vector_narrow",
+        "hoop_interpret",       "hoop_vector_divide", "hoop_vector_widen",  "hoop_vector_narrow",
         "hoop_vector_multiply", "hoop_vector_fill",   "hoop_vector_compare"};
     int blocks = 0;
 

@@ -6,7 +6,7 @@
 extern const unsigned char hoop_device_image[];
 extern const unsigned char hoop_device_image_is_code;
 
-enum { MOST_KIB = 512 };
+enum { MOST_KIB = 384 };
 
 int main(void)
 {

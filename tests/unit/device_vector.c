@@ -62,6 +62,20 @@ static void check_same(size_t bytes, const char *what, enum hoop_type type, enum
                  op < HOOP_OPS ? hoop_op_name(op) : "", count, at, got[at], want[at]);
 }
 
+/* The bare reduction, or copy where there is no right side, of so many bytes. */
+static struct hoop_device_call bare(unsigned char *to, const unsigned char *from, const unsigned char *with,
+                                    size_t bytes, enum hoop_type type, enum hoop_op op)
+{
+    return (struct hoop_device_call){.out = device_address(to),
+                                     .in = device_address(from),
+                                     .tmp = device_address(with),
+                                     .count = bytes,
+                                     .type = type,
+                                     .element = (uint32_t)hoop_type_size(type),
+                                     .op = op == HOOP_AVG ? HOOP_SUM : op,
+                                     .flags = HOOP_DEVICE_BARE};
+}
+
 static void check_reduce(enum hoop_type type, enum hoop_op op, size_t count, const size_t *shift, bool in_place)
 {
     const size_t size = hoop_type_size(type), bytes = count * size;
@@ -74,14 +88,8 @@ static void check_reduce(enum hoop_type type, enum hoop_op op, size_t count, con
     if (in_place)
         memcpy(want, right, sizeof right);
     hoop_kernel_reduce(want + (in_place ? shift[1] : shift[2]), left + shift[0], right + shift[1], count, type, op);
-    const struct hoop_device_vector vector = {.to = device_address(to),
-                                              .left = device_address(left + shift[0]),
-                                              .right = device_address(right + shift[1]),
-                                              .count = bytes,
-                                              .type = type,
-                                              .element = (uint32_t)size,
-                                              .op = op == HOOP_AVG ? HOOP_SUM : op};
-    launch_alone("hoop_vector_reduce", &vector);
+    const struct hoop_device_call call = bare(to, left + shift[0], right + shift[1], bytes, type, op);
+    launch_alone("hoop_interpret", &call);
     if (in_place)
         memcpy(got, right, sizeof right);
     check_same(sizeof got, "reduce", type, op, count);
@@ -199,13 +207,13 @@ START_TEST(copies_and_patterns)
 
     for (size_t bytes = 0; bytes < 300; bytes++)
         for (size_t shift = 0; shift < 4; shift++) {
-            const struct hoop_device_vector vector = {
-                .to = device_address(got + EDGE + 1), .left = device_address(left + EDGE + 1 + shift), .count = bytes};
+            const struct hoop_device_call copy =
+                bare(got + EDGE + 1, left + EDGE + 1 + shift, NULL, bytes, HOOP_U8, HOOP_SUM);
             memset(got, 0x5a, sizeof got);
             memset(want, 0x5a, sizeof want);
             fill(left, sizeof left, 8);
             memcpy(want + EDGE + 1, left + EDGE + 1 + shift, bytes);
-            launch_alone("hoop_vector_reduce", &vector);
+            launch_alone("hoop_interpret", &copy);
             check_same(sizeof got, "copy", HOOP_U8, HOOP_OPS, bytes);
         }
     struct hoop_device_vector pattern = {.to = device_address(got), .count = 100, .seed = 7};
@@ -229,14 +237,8 @@ START_TEST(many_threads)
         fill(left, sizeof left, 4);
         fill(right, sizeof right, 4);
         hoop_kernel_reduce(want + 8, left + 24, right + 40, count, HOOP_F32, HOOP_SUM);
-        const struct hoop_device_vector vector = {.to = device_address(got + 8),
-                                                  .left = device_address(left + 24),
-                                                  .right = device_address(right + 40),
-                                                  .count = 4 * count,
-                                                  .type = HOOP_F32,
-                                                  .element = 4,
-                                                  .op = HOOP_SUM};
-        launch_end(launch_begin("hoop_vector_reduce", &vector, 3, 5));
+        const struct hoop_device_call call = bare(got + 8, left + 24, right + 40, 4 * count, HOOP_F32, HOOP_SUM);
+        launch_end(launch_begin("hoop_interpret", &call, 3, 5));
         check_same(sizeof got, "reduce by threads", HOOP_F32, HOOP_SUM, count);
     }
 }

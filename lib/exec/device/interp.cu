@@ -523,12 +523,24 @@ XDEVICE void read_own(const struct hoop_device_call *team, struct hoop_device_ca
     *own = *XP(const struct hoop_device_call, team->lane + XBID / team->lanes * sizeof(struct hoop_device_call));
 }
 
+/* The bare copy or reduction. It is here and not in a kernel of its own, since it needs the code of all types and operators, which
+ * would stand in the image twice. */
+XDEVICE void begin_bare(const struct hoop_device_call *call, struct lane *lane)
+{
+    lane->work.to = call->out;
+    lane->work.left = call->in;
+    lane->work.right = call->tmp;
+    lane->work.also = lane->work.in_flag = lane->work.out_flag = 0;
+    hand_out(call, lane, call->count);
+}
+
 /* What one thread does between two barriers the others see as a whole. */
 XKERNEL(hoop_interpret, struct hoop_device_call)
 {
     XSHARED(struct lane, lane);
     XSHARED(struct hoop_device_call, own);
-    const bool team = argument.flags & HOOP_DEVICE_TEAM;
+    const bool bare = argument.flags & HOOP_DEVICE_BARE, team = argument.flags & HOOP_DEVICE_TEAM;
+    const uint64_t turn = XTID + (bare ? (uint64_t)XBID * XNT : 0), stride = bare ? (uint64_t)XNB * XNT : XNT;
     const struct hoop_device_call *call = team ? own : &argument;
     const uint32_t number = team ? XBID % argument.lanes : XBID;
 
@@ -536,7 +548,9 @@ XKERNEL(hoop_interpret, struct hoop_device_call)
         lane->go = GO_NOWHERE;
         if (team)
             read_own(&argument, own);
-        if (number < call->lanes) { /* ranks that call different things may have plans of different lanes */
+        if (bare) {
+            begin_bare(call, lane);
+        } else if (number < call->lanes) { /* ranks that call different things may have plans of different lanes */
             begin_lane(call, lane, number);
             next_work(call, lane);
         }
@@ -546,7 +560,9 @@ XKERNEL(hoop_interpret, struct hoop_device_call)
         XSYNC();
         if (lane->go != GO_WORK)
             break;
-        run_work(&lane->work, call->type, call->op, XTID, XNT);
+        run_work(&lane->work, call->type, call->op, turn, stride);
+        if (bare)
+            break;
         if (XTID == 0)
             await_empty(lane);
         XSYNC();

@@ -90,10 +90,11 @@ enum {
     HOOP_DEVICE_EMPTY_FRAMES = 4,
     HOOP_DEVICE_SMALL_FRAMES = 8,
     HOOP_DEVICE_NO_FORWARD = 16, /* receive, then send: for tests */
-    HOOP_DEVICE_KEEP_IN = 32, /* peers do not reach the buffer under its own address */
+    HOOP_DEVICE_KEEP_IN = 32,    /* peers do not reach the buffer under its own address */
     HOOP_DEVICE_TEAM =
         64, /* the calls of several ranks in one launch, `lanes` blocks each: an array of them at address `lane` */
-    HOOP_DEVICE_KEEP_OUT = 128
+    HOOP_DEVICE_KEEP_OUT = 128,
+    HOOP_DEVICE_BARE = 256 /* no plan: all blocks together, out = in op tmp; no tmp: a copy. count is in bytes */
 };
 
 /* In place of what a peer has to add to an address of ours: it does not reach that memory. */
@@ -129,11 +130,9 @@ struct hoop_device_vector {
     uint64_t factor; /* premultiply: bits of the scalar */
     uint64_t
         report; /* compare: address of a word that receives 1 + the number of an element that differs, if any does */
-    uint32_t type, op; /* op: reduce only */
+    uint32_t type, op; /* op: of the bare reduction, which the interpreter does (HOOP_DEVICE_BARE) */
     int32_t ranks;     /* divide */
     uint32_t seed;     /* fill, compare */
-    uint32_t element;  /* bytes of one; reduce only */
-    uint32_t unused;
 };
 
 #endif
