@@ -5,13 +5,72 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-void cuda_fake_or_skip(char **argv)
+static int real_devices; /* of the real driver */
+
+bool cuda_is_fake(void)
+{
+    const char *driver = getenv("TEST_DRIVER");
+
+    return driver == NULL || strcmp(driver, "real") != 0;
+}
+
+/* Ask in a process of its own: who has started the driver cannot fork ranks that use it. */
+static void count_or_skip(void)
+{
+    int status = 0;
+    const pid_t child = fork();
+
+    if (child == 0) {
+        const struct hoop_cuda_driver *driver = NULL;
+        if (hoop_cuda_driver(&driver) != HOOP_OK)
+            fprintf(stderr, "skipped: %s\n", hoop_error_text());
+        _exit(driver == NULL ? 0 : driver->devices < 100 ? driver->devices : 100);
+    }
+    if (child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status))
+        real_devices = WEXITSTATUS(status);
+    if (real_devices == 0)
+        exit(77);
+}
+
+bool cuda_suits(const char *test, int devices, bool faults)
+{
+    if (cuda_is_fake() || (!faults && devices <= real_devices))
+        return true;
+    if (faults)
+        fprintf(stderr, "skipped: %s needs the faults of the fake driver\n", test);
+    else
+        fprintf(stderr, "skipped: %s needs %d devices, there is %d\n", test, devices, real_devices);
+    return false;
+}
+
+int cuda_devices(int wanted)
+{
+    char text[16];
+
+    if (cuda_is_fake()) {
+        snprintf(text, sizeof text, "%d", wanted);
+        setenv("FAKECUDA_DEVICES", text, 1);
+        return wanted;
+    }
+    if (real_devices < wanted)
+        setenv("HOOP_SHARED_GPU", "1", 1);
+    if (wanted == 1)
+        setenv("CUDA_VISIBLE_DEVICES", "0", 0);
+    return real_devices < wanted ? real_devices : wanted;
+}
+
+void cuda_driver_or_skip(char **argv)
 {
     const char *build = getenv("TEST_BUILD"), *path = getenv("LD_LIBRARY_PATH");
     char folder[1024], library[1100], all[2100];
 
+    if (!cuda_is_fake()) {
+        count_or_skip();
+        return;
+    }
     snprintf(folder, sizeof folder, "%s/tests/fakecuda/.libs", build ? build : ".");
     snprintf(library, sizeof library, "%s/libcuda.so.1", folder);
     if (access(library, R_OK) != 0) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* What tests of device memory need of the CUDA driver, which for them is the fake one. Everything fails the test when it fails. */
+/* What tests of device memory need of the CUDA driver: the fake one, or with TEST_DRIVER=real the machine's own (tests/gpu/run does
+ * that). Everything fails the test when it fails. */
 #ifndef HOOP_TESTS_CUDA_HELP_H
 #define HOOP_TESTS_CUDA_HELP_H
 
@@ -15,8 +16,16 @@ struct cuda_help {
     hoop_cu_address device[CUDA_HELP_BUFFERS];
 };
 
-/* Begin of main: run the program again so that it finds the fake driver; where there is none exit with 77. */
-void cuda_fake_or_skip(char **argv);
+/* Begin of main: run the program again so that it finds the fake driver; where there is none, or the real one has no device, exit with 77. */
+void cuda_driver_or_skip(char **argv);
+bool cuda_is_fake(void);
+
+/* Can a test run that needs so many devices, and the fake's faults? If not it says so; main leaves it out. */
+bool cuda_suits(const char *test, int devices, bool faults);
+
+/* Have that many devices, before the driver is started: the fake makes them; of real ones those beyond are hidden, and where there are
+ * fewer several ranks share one. Returns how many there are. */
+int cuda_devices(int wanted);
 
 /* Use a device, with some streams; close frees all. */
 void cuda_open(struct cuda_help *help, int ordinal, int streams);

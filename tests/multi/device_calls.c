@@ -220,7 +220,7 @@ static int in_process(struct harness_rank *self)
 
 static void settings(void)
 {
-    setenv("FAKECUDA_DEVICES", "3", 1);
+    cuda_devices(3);
     setenv("FAKECUDA_DELAY", "20", 1);
     setenv("HOOP_DEVICE", "cuda", 1);
 }
@@ -257,11 +257,12 @@ int main(int argc, char **argv)
     TCase *all = tcase_create("all");
 
     (void)argc;
-    cuda_fake_or_skip(argv);
+    cuda_driver_or_skip(argv);
     tcase_set_timeout(all, CAP + 20);
     tcase_add_test(all, processes);
     tcase_add_test(all, threads);
-    tcase_add_test(all, nothing_can_be_registered);
+    if (cuda_suits("nothing_can_be_registered", 3, true))
+        tcase_add_test(all, nothing_can_be_registered);
     suite_add_tcase(suite, all);
     return harness_suite(suite);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Devices, contexts, kinds of memory, copies and streams on the fake driver: every test is a process of its own, which starts the
+/* Devices, contexts, kinds of memory, copies and streams on a driver: every test is a process of its own, which starts the
  * driver. */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -11,6 +11,12 @@
 #include "mem_cuda.h"
 
 /* ---- devices and contexts ---- */
+
+/* Not the first device, where there are several. */
+static int the_other(void)
+{
+    return the_driver()->devices > 1;
+}
 
 START_TEST(devices_are_told_apart)
 {
@@ -120,11 +126,11 @@ START_TEST(the_current_device_is_the_threads)
 
     ck_assert_int_eq(hoop_cuda_current(&reason), -1);
     ck_assert_str_eq(reason, "CUDA is not in use in this process");
-    struct hoop_cuda *cuda = device(1);
+    struct hoop_cuda *cuda = device(the_other());
     ck_assert_int_eq(hoop_cuda_current(&reason), -1);
     ck_assert(strstr(reason, "no CUDA context is current") != NULL);
     GOOD(hoop_cuda_enter(cuda));
-    ck_assert_int_eq(hoop_cuda_current(&reason), 1);
+    ck_assert_int_eq(hoop_cuda_current(&reason), the_other());
     pthread_create(&thread, NULL, current_elsewhere, &elsewhere);
     pthread_join(thread, NULL);
     ck_assert_int_eq(elsewhere, -1);
@@ -151,7 +157,7 @@ END_TEST
 
 START_TEST(host_memory_of_all_kinds)
 {
-    struct hoop_cuda *cuda = device(1);
+    struct hoop_cuda *cuda = device(the_other());
     hoop_cu_address address;
     char here[10], *heap = malloc(100);
     void *pinned, *shared = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -161,16 +167,16 @@ START_TEST(host_memory_of_all_kinds)
     expect_kind(heap, HOOP_CUDA_HOST, -1);
     expect_kind(shared, HOOP_CUDA_HOST, -1);
     GOOD(hoop_cuda_host_alloc(cuda, 5000, &pinned, &address));
-    expect_kind((char *)pinned + 77, HOOP_CUDA_PINNED, 1);
+    expect_kind((char *)pinned + 77, HOOP_CUDA_PINNED, the_other());
     GOOD(hoop_cuda_host_register(cuda, shared, 8192, &address));
-    expect_kind((char *)shared + 4097, HOOP_CUDA_PINNED, 1);
+    expect_kind((char *)shared + 4097, HOOP_CUDA_PINNED, the_other());
     GOOD(hoop_cuda_host_unregister(cuda, shared));
     expect_kind(shared, HOOP_CUDA_HOST, -1);
     if (cuda->driver->cuMemAllocManaged) {
         GOOD(hoop_cuda_enter(cuda));
         ck_assert_int_eq(cuda->driver->cuMemAllocManaged(&address, 4096, HOOP_CU_MANAGED_ATTACH_GLOBAL), 0);
         hoop_cuda_leave(cuda);
-        expect_kind(at(address), HOOP_CUDA_MANAGED, 1);
+        expect_kind(at(address), HOOP_CUDA_MANAGED, the_other());
         GOOD(hoop_cuda_free(cuda, address));
     }
     GOOD(hoop_cuda_host_free(cuda, pinned));
@@ -182,7 +188,7 @@ END_TEST
 
 START_TEST(device_memory_of_all_kinds)
 {
-    struct hoop_cuda *cuda = device(1);
+    struct hoop_cuda *cuda = device(the_other());
     struct hoop_cuda_memory memory, other;
     struct hoop_cuda_block block = {0};
     hoop_cu_address address, second;
@@ -191,7 +197,7 @@ START_TEST(device_memory_of_all_kinds)
     GOOD(hoop_cuda_alloc(cuda, 100000, &second));
     GOOD(hoop_cuda_classify(cuda->driver, at(address + 99999), &memory));
     ck_assert_int_eq(memory.kind, HOOP_CUDA_DEVICE);
-    ck_assert_int_eq(memory.ordinal, 1);
+    ck_assert_int_eq(memory.ordinal, the_other());
     ck_assert_uint_eq(memory.base, address);
     ck_assert_uint_ge(memory.bytes, 100000);
     ck_assert(memory.ipc && !memory.posix_fd);
@@ -232,7 +238,7 @@ END_TEST
 START_TEST(copies_of_all_sizes_and_ways)
 {
     enum { MOST = 300000 };
-    struct hoop_cuda *cuda = device(1);
+    struct hoop_cuda *cuda = device(the_other());
     unsigned char *from = malloc(MOST), *to = malloc(MOST);
     hoop_cu_address a, b;
 
@@ -342,13 +348,17 @@ END_TEST
 int main(int count, char **arguments)
 {
     (void)count;
-    cuda_fake_or_skip(arguments);
+    cuda_driver_or_skip(arguments);
+    cuda_devices(4);
     unsetenv("HOOP_DEVICE");
     Suite *suite = suite_create("cuda");
     TCase *cases = tcase_create("devices");
-    tcase_add_test(cases, devices_are_told_apart);
-    tcase_add_test(cases, contexts_are_shared_and_counted);
-    tcase_add_test(cases, the_current_context_is_put_back);
+    if (cuda_suits("devices, contexts and peers", 2, false)) {
+        tcase_add_test(cases, devices_are_told_apart);
+        tcase_add_test(cases, contexts_are_shared_and_counted);
+        tcase_add_test(cases, the_current_context_is_put_back);
+        tcase_add_test(cases, peers_reach_each_other);
+    }
     tcase_add_test(cases, the_current_device_is_the_threads);
     tcase_add_test(cases, a_forked_child_is_told);
     tcase_add_test(cases, host_memory_of_all_kinds);
@@ -357,7 +367,6 @@ int main(int count, char **arguments)
     tcase_add_test(cases, copies_of_all_sizes_and_ways);
     tcase_add_test(cases, waiting_has_a_deadline);
     tcase_add_test(cases, events_order_streams);
-    tcase_add_test(cases, peers_reach_each_other);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

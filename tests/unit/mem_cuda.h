@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* What the tests of lib/mem/cuda*.c on the fake driver share. */
+/* What the tests of lib/mem/cuda*.c share. */
 #ifndef HOOP_TESTS_MEM_CUDA_H
 #define HOOP_TESTS_MEM_CUDA_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Memory that devices share with the host, with other processes and with communicators, on the fake driver. */
+/* Memory that devices share with the host, with other processes and with communicators. */
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -274,8 +274,11 @@ END_TEST
 int main(int count, char **arguments)
 {
     (void)count;
-    cuda_fake_or_skip(arguments);
+    cuda_driver_or_skip(arguments);
+    cuda_devices(4);
     unsetenv("HOOP_DEVICE");
+    if (!cuda_suits("memory that is shared", 2, false))
+        return 77;
     Suite *suite = suite_create("shared memory of cuda");
     TCase *cases = tcase_create("sharing");
     tcase_add_test(cases, shared_pages_are_registered_for_several_devices);
