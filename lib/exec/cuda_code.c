@@ -10,6 +10,8 @@ enum { THREADS = 512 };
 /* The fat binary that the build has embedded (device/image.S), or something that drivers refuse. */
 extern const unsigned char hoop_device_image[];
 extern const unsigned char hoop_device_image_is_code;
+extern const int hoop_device_image_toolkit; /* CUDA version that made it: 1000 * major + 10 * minor */
+extern const int hoop_device_image_oldest;  /* compute capability that it begins with: 10 * major + minor */
 
 struct loaded {
     struct loaded *next;
@@ -21,23 +23,41 @@ struct loaded {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct loaded *all;
 
-static enum hoop_status load_module(const struct hoop_cuda *cuda, hoop_cu_module *module)
+/* Why the driver does not take the image, and what helps. A driver runs machine code of toolkits up to its own major version, and compiles
+ * PTX of toolkits up to its own version. */
+static enum hoop_status refused(const struct hoop_cuda *cuda, hoop_cu_result result)
 {
     const struct hoop_cuda_device *device = &cuda->device;
-    const hoop_cu_result result = cuda->driver->cuModuleLoadData(module, hoop_device_image);
+    const int driver = cuda->driver->version, toolkit = hoop_device_image_toolkit, oldest = hoop_device_image_oldest;
 
-    if (result == HOOP_CU_SUCCESS)
-        return HOOP_OK;
     if (!hoop_device_image_is_code)
         return hoop_fail(HOOP_ERR_UNSUPPORTED,
                          "this build of the library has no device code: nvcc was not there when it was built");
-    hoop_cuda_check(result, "cuModuleLoadData", device->ordinal);
+    if (driver < toolkit)
+        return hoop_fail(
+            HOOP_ERR_UNSUPPORTED,
+            "the driver is of CUDA %d.%d and does not load the device code (result %d), which CUDA %d.%d has made: "
+            "update the driver to one of CUDA %d.%d or newer, or build hoop with nvcc of CUDA %d.%d or older",
+            driver / 1000, driver % 1000 / 10, (int)result, toolkit / 1000, toolkit % 1000 / 10, toolkit / 1000,
+            toolkit % 1000 / 10, driver / 1000, driver % 1000 / 10);
+    if (10 * device->major + device->minor < oldest)
+        return hoop_fail(
+            HOOP_ERR_UNSUPPORTED,
+            "device %d, %s, has compute capability %d.%d, and the device code begins with %d.%d: build hoop with an "
+            "nvcc that knows the device",
+            device->ordinal, device->name, device->major, device->minor, oldest / 10, oldest % 10);
     return hoop_fail(
         HOOP_ERR_UNSUPPORTED,
         "the driver (CUDA %d.%d) does not load the device code on device %d, %s, compute capability %d.%d: "
         "result %d of cuModuleLoadData",
-        cuda->driver->version / 1000, cuda->driver->version % 1000 / 10, device->ordinal, device->name, device->major,
-        device->minor, (int)result);
+        driver / 1000, driver % 1000 / 10, device->ordinal, device->name, device->major, device->minor, (int)result);
+}
+
+static enum hoop_status load_module(const struct hoop_cuda *cuda, hoop_cu_module *module)
+{
+    const hoop_cu_result result = cuda->driver->cuModuleLoadData(module, hoop_device_image);
+
+    return result == HOOP_CU_SUCCESS ? HOOP_OK : refused(cuda, result);
 }
 
 /* The function, loaded now: a first launch that loads code would wait for the device, where a peer may be waiting for us. */

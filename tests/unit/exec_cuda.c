@@ -304,6 +304,36 @@ START_TEST(patterns)
 }
 END_TEST
 
+/* A driver that does not take the device code: what it says depends on the reason. */
+static const struct {
+    const char *variable, *value, *words, *also;
+} refusals[] = {
+    {"FAKECUDA_VERSION", "11080", "the driver is of CUDA 11.8 and does not load", "update the driver to one of CUDA 1"},
+    {"FAKECUDA_MACHINE", "device name=OLD capability=7.0", "OLD, has compute capability 7.0", "begins with"},
+    {"FAKECUDA_MACHINE", "device name=NEW", "does not load the device code on device 0, NEW, compute capability 9.0",
+     "result 209"},
+};
+enum { REFUSALS = sizeof refusals / sizeof *refusals };
+extern const unsigned char hoop_device_image_is_code;
+
+START_TEST(code_that_is_not_taken)
+{
+    struct hoop_cuda *cuda;
+    struct hoop_cuda_exec *exec;
+
+    setenv("FAKECUDA_NO_BINARY", "1", 1);
+    setenv(refusals[_i].variable, refusals[_i].value, 1);
+    GOOD(hoop_cuda_open(0, &cuda));
+    ck_assert_int_eq(hoop_cuda_exec_new(&exec, cuda, 1, 1), HOOP_ERR_UNSUPPORTED);
+    const char *text = hoop_error_text();
+    if (hoop_device_image_is_code)
+        ck_assert_msg(strstr(text, refusals[_i].words) && strstr(text, refusals[_i].also), "%s", text);
+    else
+        ck_assert_msg(strstr(text, "nvcc was not there"), "%s", text);
+    hoop_cuda_close(cuda);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     (void)argc;
@@ -318,6 +348,8 @@ int main(int argc, char **argv)
     tcase_add_test(tests, aborts);
     tcase_add_test(tests, mismatches);
     tcase_add_test(tests, patterns);
+    if (cuda_suits("code_that_is_not_taken", 1, true))
+        tcase_add_loop_test(tests, code_that_is_not_taken, 0, REFUSALS);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -4,6 +4,7 @@
 extern const unsigned char hoop_device_image[];
 extern const unsigned char hoop_device_image_end[];
 extern const unsigned char hoop_device_image_is_code;
+extern const int hoop_device_image_toolkit, hoop_device_image_oldest;
 
 #ifdef HOOP_DEVICE_CODE
 __asm__(".pushsection .rodata, \"a\"\n"
@@ -16,8 +17,10 @@ __asm__(".pushsection .rodata, \"a\"\n"
         ".byte 0\n"
         ".popsection\n");
 const unsigned char hoop_device_image_is_code = 1;
+const int hoop_device_image_toolkit = HOOP_DEVICE_TOOLKIT, hoop_device_image_oldest = HOOP_DEVICE_OLDEST;
 #else
 /* The head of a fat binary without anything in it. */
 const unsigned char hoop_device_image[64] __attribute__((aligned(64))) = {0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0};
 const unsigned char hoop_device_image_is_code = 0;
+const int hoop_device_image_toolkit = 0, hoop_device_image_oldest = 0;
 #endif
