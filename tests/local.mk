@@ -36,4 +36,5 @@ include $(srcdir)/tests/fuzz/local.mk
 include $(srcdir)/tests/install/local.mk
 include $(srcdir)/tests/fakecuda/local.mk
 include $(srcdir)/tests/perf/local.mk
+include $(srcdir)/tests/gpu/local.mk
 include $(srcdir)/tests/long.mk

@@ -5,7 +5,7 @@ TESTS += tests/unit/device_plans tests/unit/device_vector
 tests_unit_device_plans_SOURCES = tests/unit/device_plans.c tests/cases.c tests/device.c tests/device.h
 tests_unit_device_plans_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_unit_device_plans_LDADD = libhoop_device.la $(TEST_LIBS)
-tests_unit_device_vector_SOURCES = tests/unit/device_vector.c tests/device.c tests/device.h
+tests_unit_device_vector_SOURCES = tests/unit/device_vector.c tests/device.c tests/device.h tests/numbers.c tests/numbers.h
 tests_unit_device_vector_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_unit_device_vector_LDADD = libhoop_device.la $(TEST_LIBS)
 endif

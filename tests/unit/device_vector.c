@@ -8,48 +8,11 @@
 #include "device.h"
 #include "dtype/dtype.h"
 #include "exec/device/program.h"
+#include "numbers.h"
 
 enum { COUNT_MOST = 70, ROOM = 4096, EDGE = 64 };
 
 static unsigned char left[ROOM], right[ROOM], got[ROOM], want[ROOM];
-
-static uint64_t state = 1;
-
-static uint64_t random_word(void)
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state;
-}
-
-/* Any bits, and now and then what is special in some type: zeros, the largest, infinities, NaN of all kinds, small ones. */
-static void fill(unsigned char *data, size_t bytes, size_t lane)
-{
-    static const uint64_t special[] = {0,           0x80,       0x8000,      0x80000000u, (uint64_t)1 << 63,
-                                       0x7f800000u, 0xff800000, 0x7fc00001u, 0x7f800001,  0x7ff0000000000000u,
-                                       0x7c00,      0x7c01,     0x7e00,      0x7f80,      0x7f81,
-                                       0x7f,        0x7c,       0x7e,        0xff,        1,
-                                       0x7fefffffu, 0x3f800000, 0x3f80,      0x3c00,      0x8001};
-
-    for (size_t at = 0; at + lane <= bytes; at += lane) {
-        const uint64_t word =
-            random_word() % 3 ? random_word() : special[random_word() % (sizeof special / sizeof *special)];
-        memcpy(data + at, &word, lane < 8 ? lane : 8);
-        if (lane == 16) {
-            const uint64_t index = random_word() % 4;
-            memcpy(data + at + 8, &index, 8);
-        }
-    }
-}
-
-/* Bytes on which an element lies. */
-static size_t grain_of(enum hoop_type type)
-{
-    const size_t size = hoop_type_size(type);
-
-    return hoop_op_accepts(HOOP_MINLOC, type) ? size / 2 : size;
-}
 
 static void check_same(size_t bytes, const char *what, enum hoop_type type, enum hoop_op op, size_t count)
 {
@@ -83,8 +46,8 @@ static void check_reduce(enum hoop_type type, enum hoop_op op, size_t count, con
 
     memset(got, 0x5a, sizeof got);
     memset(want, 0x5a, sizeof want);
-    fill(left, sizeof left, size);
-    fill(right, sizeof right, size);
+    numbers_fill(left, sizeof left, size);
+    numbers_fill(right, sizeof right, size);
     if (in_place)
         memcpy(want, right, sizeof right);
     hoop_kernel_reduce(want + (in_place ? shift[1] : shift[2]), left + shift[0], right + shift[1], count, type, op);
@@ -101,8 +64,8 @@ START_TEST(reductions)
 
     for (int op = 0; op < HOOP_OPS; op++)
         for (size_t count = 0; count <= COUNT_MOST && hoop_op_accepts((enum hoop_op)op, type); count++) {
-            const size_t grain = grain_of(type);
-            const size_t one = EDGE + random_word() % 16 * grain, two = EDGE + random_word() % 16 * grain;
+            const size_t grain = numbers_grain(type);
+            const size_t one = EDGE + numbers_random() % 16 * grain, two = EDGE + numbers_random() % 16 * grain;
             check_reduce(type, (enum hoop_op)op, count, (size_t[]){one, one, one}, false);
             check_reduce(type, (enum hoop_op)op, count, (size_t[]){one, two, EDGE}, false);
             check_reduce(type, (enum hoop_op)op, count, (size_t[]){two, one, 0}, true);
@@ -121,11 +84,11 @@ START_TEST(conversions)
             .to = device_address(got), .left = device_address(left), .count = count, .type = type};
         memset(got, 0, sizeof got);
         memset(want, 0, sizeof want);
-        fill(left, sizeof left, size);
+        numbers_fill(left, sizeof left, size);
         hoop_kernel_widen((float *)(void *)want, left, count, type);
         launch_alone("hoop_vector_widen", &vector);
         check_same(sizeof got, "widen", type, HOOP_OPS, count);
-        fill(left, sizeof left, 4);
+        numbers_fill(left, sizeof left, 4);
         memset(got, 0, sizeof got);
         memset(want, 0, sizeof want);
         hoop_kernel_narrow(want, (const float *)(const void *)left, count, type);
@@ -175,15 +138,15 @@ START_TEST(averages_and_factors)
     for (int ranks = 1; ranks <= 40 && hoop_op_accepts(HOOP_AVG, type); ranks++) {
         const size_t count = (size_t)ranks;
         struct hoop_device_vector vector = {.to = device_address(got), .count = count, .type = type, .ranks = ranks};
-        fill(got, sizeof got, size);
+        numbers_fill(got, sizeof got, size);
         memcpy(want, got, sizeof got);
         hoop_kernel_divide(want, count, type, ranks);
         launch_alone("hoop_vector_divide", &vector);
         check_same(sizeof got, "divide", type, HOOP_OPS, count);
 
         unsigned char factors[40 * 8];
-        fill(left, sizeof left, size);
-        fill(right, 8, wide_size);
+        numbers_fill(left, sizeof left, size);
+        numbers_fill(right, 8, wide_size);
         memset(got, 0, sizeof got);
         memset(want, 0, sizeof want);
         for (size_t i = 0; i < count; i++)
@@ -211,7 +174,7 @@ START_TEST(copies_and_patterns)
                 bare(got + EDGE + 1, left + EDGE + 1 + shift, NULL, bytes, HOOP_U8, HOOP_SUM);
             memset(got, 0x5a, sizeof got);
             memset(want, 0x5a, sizeof want);
-            fill(left, sizeof left, 8);
+            numbers_fill(left, sizeof left, 8);
             memcpy(want + EDGE + 1, left + EDGE + 1 + shift, bytes);
             launch_alone("hoop_interpret", &copy);
             check_same(sizeof got, "copy", HOOP_U8, HOOP_OPS, bytes);
@@ -234,8 +197,8 @@ START_TEST(many_threads)
     for (size_t count = 0; count < 900; count += 61) {
         memset(got, 0x5a, sizeof got);
         memset(want, 0x5a, sizeof want);
-        fill(left, sizeof left, 4);
-        fill(right, sizeof right, 4);
+        numbers_fill(left, sizeof left, 4);
+        numbers_fill(right, sizeof right, 4);
         hoop_kernel_reduce(want + 8, left + 24, right + 40, count, HOOP_F32, HOOP_SUM);
         const struct hoop_device_call call = bare(got + 8, left + 24, right + 40, 4 * count, HOOP_F32, HOOP_SUM);
         launch_end(launch_begin("hoop_interpret", &call, 3, 5));
