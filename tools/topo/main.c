@@ -10,9 +10,36 @@
 #include "manual.h"
 #include "show.h"
 
-enum mode { MATRIX, MATRIX_PCI, NCCL, TREE, JSON, PEERS, NEAR_CPU, NEAR_GPU, BETWEEN, RINGS, TREES, CHANNELS };
+enum mode {
+    MATRIX,
+    MATRIX_PCI,
+    NCCL,
+    TREE,
+    JSON,
+    PEERS,
+    NEAR_CPU,
+    NEAR_GPU,
+    BETWEEN,
+    RINGS,
+    TREES,
+    CHANNELS,
+    SVG,
+    DOT
+};
 
-enum { KEY_INPUT = 0x100, KEY_PCI, KEY_NCCL, KEY_TREE, KEY_JSON, KEY_PEERS, KEY_RINGS, KEY_TREES, KEY_CHANNELS };
+enum {
+    KEY_INPUT = 0x100,
+    KEY_PCI,
+    KEY_NCCL,
+    KEY_TREE,
+    KEY_JSON,
+    KEY_PEERS,
+    KEY_RINGS,
+    KEY_TREES,
+    KEY_CHANNELS,
+    KEY_SVG,
+    KEY_EXPORT
+};
 
 struct request {
     enum mode mode;
@@ -44,6 +71,8 @@ static const struct argp_option options[] = {
     {"rings", KEY_RINGS, NULL, 0, "rings through all GPUs that the links allow side by side, with what limits each", 0},
     {"trees", KEY_TREES, NULL, 0, "the same for trees, which inside a host are chains", 0},
     {"channels", KEY_CHANNELS, NULL, 0, "one line for each shape: channels, bandwidth, upper bound", 0},
+    {"svg", KEY_SVG, NULL, 0, "a picture of the machine: sockets, switches, devices, the speed of their links", 0},
+    {"export", KEY_EXPORT, "FORM", 0, "the machine as json, svg or dot (for Graphviz)", 0},
     {"tree", KEY_TREE, NULL, 0, "the machine as a tree: sockets, NUMA nodes, bridges, devices", 0},
     {"json", KEY_JSON, NULL, 0, "all nodes and links with the source of each fact; what is unknown is null", 0},
     {"input", KEY_INPUT, "FILE", 0,
@@ -64,6 +93,22 @@ static error_t take_number(struct argp_state *state, const char *text, const cha
     return 0;
 }
 
+static error_t take_form(struct argp_state *state, const char *form, struct request *request)
+{
+    static const struct {
+        const char *name;
+        enum mode mode;
+    } forms[] = {{"json", JSON}, {"svg", SVG}, {"dot", DOT}};
+
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
+        if (strcmp(form, forms[i].name) == 0) {
+            request->mode = forms[i].mode;
+            return 0;
+        }
+    argp_error(state, "--export %s: it is one of json, svg, dot", form);
+    return 0;
+}
+
 static error_t add_devices(struct argp_state *state, struct request *request, const char *list)
 {
     const size_t used = strlen(request->devices);
@@ -75,53 +120,52 @@ static error_t add_devices(struct argp_state *state, struct request *request, co
     return 0;
 }
 
+/* Options that only choose what is shown. */
+static bool take_mode(int key, struct request *request)
+{
+    static const struct {
+        int key;
+        enum mode mode;
+    } modes[] = {{'m', MATRIX},  {KEY_PCI, MATRIX_PCI}, {KEY_NCCL, NCCL},   {KEY_TREE, TREE},         {KEY_JSON, JSON},
+                 {'p', BETWEEN}, {KEY_RINGS, RINGS},    {KEY_TREES, TREES}, {KEY_CHANNELS, CHANNELS}, {KEY_SVG, SVG}};
+
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
+        if (modes[i].key == key) {
+            request->mode = modes[i].mode;
+            return true;
+        }
+    return false;
+}
+
+static error_t take_peers(struct argp_state *state, const char *what, struct request *request)
+{
+    request->mode = PEERS;
+    request->what = what[0];
+    if (strlen(what) != 1 || strchr("rwnap", what[0]) == NULL)
+        argp_error(state, "-p2p %s: it is one of r, w, n, a, p", what);
+    return 0;
+}
+
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
     struct request *request = state->input;
 
+    if (take_mode(key, request))
+        return 0;
     switch (key) {
-    case 'm':
-        request->mode = MATRIX;
-        return 0;
-    case KEY_PCI:
-        request->mode = MATRIX_PCI;
-        return 0;
-    case KEY_NCCL:
-        request->mode = NCCL;
-        return 0;
-    case KEY_TREE:
-        request->mode = TREE;
-        return 0;
-    case KEY_JSON:
-        request->mode = JSON;
-        return 0;
     case KEY_INPUT:
         request->input = argument;
         return 0;
     case KEY_PEERS:
-        request->mode = PEERS;
-        request->what = argument[0];
-        if (strlen(argument) != 1 || strchr("rwnap", argument[0]) == NULL)
-            argp_error(state, "-p2p %s: it is one of r, w, n, a, p", argument);
-        return 0;
-    case KEY_RINGS:
-        request->mode = RINGS;
-        return 0;
-    case KEY_TREES:
-        request->mode = TREES;
-        return 0;
-    case KEY_CHANNELS:
-        request->mode = CHANNELS;
-        return 0;
+        return take_peers(state, argument, request);
+    case KEY_EXPORT:
+        return take_form(state, argument, request);
     case 'c':
         request->mode = NEAR_CPU;
         return take_number(state, argument, "-c", 65535, &request->number);
     case 'n':
         request->mode = NEAR_GPU;
         return take_number(state, argument, "-n", 5, &request->number);
-    case 'p':
-        request->mode = BETWEEN;
-        return 0;
     case 'i':
         return add_devices(state, request, argument);
     case ARGP_KEY_ARG:
@@ -167,6 +211,7 @@ static const struct hoop_manual_section sections[] = {
                  " hoop-topo -i 0,NIC1             two devices only\n"
                  " hoop-topo -n 1 -i 0             GPUs on the PCIe switch of the first\n"
                  " hoop-topo -p GPU0 mlx5_0        what is between the two\n"
+                 " hoop-topo --svg > box.svg       a picture\n"
                  " hoop-topo --rings               which rings the links allow, and what limits them\n"},
     {"EXIT CODES", "0\tthe machine was shown\n"
                    "1\tit cannot be read, or the output cannot be written\n"
@@ -174,8 +219,11 @@ static const struct hoop_manual_section sections[] = {
     {NULL, NULL},
 };
 
-static const struct hoop_manual_words words[] = {
-    {"input", "@file"}, {"p2p", "r w n a p"}, {"nearest_gpus", "0 1 2 3 4 5"}, {NULL, NULL}};
+static const struct hoop_manual_words words[] = {{"input", "@file"},
+                                                 {"p2p", "r w n a p"},
+                                                 {"export", "json svg dot"},
+                                                 {"nearest_gpus", "0 1 2 3 4 5"},
+                                                 {NULL, NULL}};
 
 static const struct hoop_manual manual = {.name = "hoop-topo",
                                           .summary = "show the topology of the machine",
@@ -223,6 +271,12 @@ static bool show(const struct hoop_topo *topo, const struct request *request, co
         break;
     case JSON:
         show_json(topo, shown, stdout);
+        break;
+    case SVG:
+        show_svg(topo, shown, stdout);
+        break;
+    case DOT:
+        show_dot(topo, shown, stdout);
         break;
     case RINGS:
     case TREES:

@@ -41,6 +41,10 @@ void show_nccl(const struct hoop_topo *topo, const bool *shown, FILE *out);
 /* The machine as a tree. lines: with the characters of boxes (UTF-8), else ASCII. */
 void show_tree(const struct hoop_topo *topo, const bool *shown, FILE *out, bool lines);
 
+/* A picture of the machine; the same for Graphviz. */
+void show_svg(const struct hoop_topo *topo, const bool *shown, FILE *out);
+void show_dot(const struct hoop_topo *topo, const bool *shown, FILE *out);
+
 /* Everything in JSON; what is unknown is null. */
 void show_json(const struct hoop_topo *topo, const bool *shown, FILE *out);
 
