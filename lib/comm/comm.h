@@ -280,8 +280,8 @@ enum hoop_status hoop_comm_run_plan(const struct hoop_comm_call *call, const str
 
 /* The plan by which kernels run a call that has the turn, and its binding; shown in the figures.
  * vector: bytes of the whole vector as the caller has it, by which the choice is made.   Errors: as hoop_plan_build and hoop_bind. */
-enum hoop_status hoop_comm_plan(const struct hoop_comm_call *call, size_t vector, const struct hoop_plan **plan,
-                                struct hoop_binding *binding);
+enum hoop_status hoop_comm_plan(const struct hoop_comm_call *call, size_t vector, int channels,
+                                const struct hoop_plan **plan, struct hoop_binding *binding);
 
 /* Tell the peers of a call that has the turn. Returns its fingerprint by itself. */
 uint64_t hoop_comm_publish(const struct hoop_comm_call *call);

@@ -47,6 +47,7 @@ struct fact {
     uint32_t content;      /* 1: yes; 0: no kernels at all, and why */
     uint32_t address_size; /* of its end of the path that is tried; 0: it has none */
     uint64_t team;         /* the team that it has made for its device; 0: none */
+    uint32_t channels;     /* that its device has room for */
     uint64_t lend;         /* where its list of lent memory is in the board */
     char why[WHY];
     unsigned char address[HOOP_ADDRESS_MAX];
@@ -363,6 +364,19 @@ static void need_paths(const struct survey *survey)
         }
 }
 
+/* As many channels as all devices have room for. */
+static void agree_channels(const struct survey *survey)
+{
+    const struct hoop_comm *comm = survey->comm;
+    int least = comm->device->channels;
+
+    for (int rank = 0; rank < comm->ranks; rank++) {
+        const int its = (int)fact_of(survey, rank)->channels;
+        least = its > 0 && its < least ? its : least;
+    }
+    hoop_kernels_set_channels(comm->device->kernels, least);
+}
+
 /* Where every pair has a path: kernels from now on. */
 static enum hoop_status begin(struct survey *survey)
 {
@@ -370,6 +384,7 @@ static enum hoop_status begin(struct survey *survey)
     const int ranks = survey->comm->ranks;
 
     need_paths(survey);
+    agree_channels(survey);
     for (int i = 0; i < ranks * ranks; i++)
         device->through_host |= survey->way[i] != 0 && path[survey->way[i] - 1].host;
     if (own(survey)->content &&
@@ -387,6 +402,7 @@ static enum hoop_status prepare(struct survey *survey)
     comm->device->links = hoop_calloc((size_t)comm->ranks * (size_t)(comm->lanes - 1), sizeof(struct hoop_link *));
     if (comm->device->links == NULL)
         return HOOP_ERR_MEMORY;
+    own(survey)->channels = (uint32_t)comm->device->channels;
     const enum hoop_status status = hoop_lend_new(comm, &comm->device->lend, &own(survey)->lend);
     return status == HOOP_OK ? hoop_pattern_new(&survey->pattern, comm) : status;
 }

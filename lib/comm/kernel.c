@@ -110,6 +110,27 @@ static void *watch(void *argument)
 
 /* ---- making ---- */
 
+/* Where there is no room for the lanes of all channels kernels have fewer of them. */
+static enum hoop_status count_channels(struct hoop_kernels *kernels)
+{
+    const int lanes = hoop_cuda_exec_lanes(kernels->exec);
+
+    if (lanes < HOOP_LANES_A_CHANNEL)
+        return hoop_fail(
+            HOOP_ERR_UNSUPPORTED,
+            "device %d has room for %d more lanes beside those of this process's other communicators, and a "
+            "plan may have %d",
+            kernels->cuda->device.ordinal, lanes, HOOP_LANES_A_CHANNEL);
+    hoop_kernels_set_channels(kernels, lanes / HOOP_LANES_A_CHANNEL);
+    return HOOP_OK;
+}
+
+void hoop_kernels_set_channels(struct hoop_kernels *kernels, int channels)
+{
+    kernels->comm->device->channels = channels;
+    hoop_cuda_exec_set_lanes(kernels->exec, channels * HOOP_LANES_A_CHANNEL);
+}
+
 enum hoop_status hoop_kernels_new(struct hoop_comm *comm)
 {
     struct hoop_kernels *new = hoop_calloc(1, sizeof *new);
@@ -124,10 +145,8 @@ enum hoop_status hoop_kernels_new(struct hoop_comm *comm)
     new->wait.kernels = true;
     pthread_mutex_init(&new->gate, NULL);
     enum hoop_status status = hoop_cuda_exec_new(&new->exec, new->cuda, comm->ranks, lanes);
-    if (status == HOOP_OK && hoop_cuda_exec_lanes(new->exec) < lanes)
-        status = hoop_fail(HOOP_ERR_UNSUPPORTED,
-                           "device %d holds %d lanes at once, but plans may have %d: set HOOP_CHANNELS to fewer",
-                           new->cuda->device.ordinal, hoop_cuda_exec_lanes(new->exec), lanes);
+    if (status == HOOP_OK)
+        status = count_channels(new);
     if (status == HOOP_OK)
         status = hoop_cuda_event_create(new->cuda, &new->before);
     if (status == HOOP_OK)

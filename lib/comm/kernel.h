@@ -25,6 +25,9 @@ struct hoop_kernels {
  * Errors: HOOP_ERR_UNSUPPORTED (no code for the device, or it holds too few lanes: says why), HOOP_ERR_MEMORY, the driver's. */
 enum hoop_status hoop_kernels_new(struct hoop_comm *comm);
 
+/* Agreed with all ranks: the least of device->channels. Blocks of the device that are not needed are free for other communicators. */
+void hoop_kernels_set_channels(struct hoop_kernels *kernels, int channels);
+
 /* The links are there (device->links): begin to watch.   Errors: HOOP_ERR_MEMORY, HOOP_ERR_SYSTEM, the driver's. */
 enum hoop_status hoop_kernels_start(struct hoop_comm *comm);
 

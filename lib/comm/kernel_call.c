@@ -46,7 +46,7 @@ static enum hoop_status launch_plan(const struct hoop_kernels *kernels, const st
     struct hoop_binding binding;
     hoop_cu_address tmp = 0;
 
-    enum hoop_status status = hoop_comm_plan(run, vector, &plan, &binding);
+    enum hoop_status status = hoop_comm_plan(run, vector, comm->device->channels, &plan, &binding);
     if (status == HOOP_OK && binding.tmp_bytes > 0)
         status = hoop_cuda_exec_scratch(kernels->exec, TMP_SCRATCH, binding.tmp_bytes, &tmp);
     if (status != HOOP_OK)

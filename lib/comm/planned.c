@@ -114,32 +114,33 @@ static struct hoop_problem problem_of(const struct hoop_comm_call *call, const s
                                  .intra = chosen->intra};
 }
 
-static enum hoop_status plan_for_kernels(const struct hoop_comm_call *call, size_t vector, struct hoop_decision *chosen,
-                                         const struct hoop_plan **plan)
+static enum hoop_status plan_for_kernels(const struct hoop_comm_call *call, size_t vector, int channels,
+                                         struct hoop_decision *chosen, const struct hoop_plan **plan)
 {
     struct hoop_comm *comm = call->comm;
     const struct hoop_problem shape = {
         .coll = call->coll, .ranks = comm->ranks, .in_place = call->in_place, .channels = 1};
 
     *chosen = hoop_comm_select(comm, &shape, vector, false);
-    const struct hoop_problem problem = problem_of(call, chosen);
+    struct hoop_problem problem = problem_of(call, chosen);
+    problem.channels = channels;
     return hoop_plan_cache_get(&comm->plans, chosen->algo, &problem, plan);
 }
 
-enum hoop_status hoop_comm_plan(const struct hoop_comm_call *call, size_t vector, const struct hoop_plan **plan,
-                                struct hoop_binding *binding)
+enum hoop_status hoop_comm_plan(const struct hoop_comm_call *call, size_t vector, int channels,
+                                const struct hoop_plan **plan, struct hoop_binding *binding)
 {
     struct hoop_comm *comm = call->comm;
     struct hoop_decision chosen;
     char name[HOOP_ALGO_TEXT];
 
-    enum hoop_status status = plan_for_kernels(call, vector, &chosen, plan);
+    enum hoop_status status = plan_for_kernels(call, vector, channels, &chosen, plan);
     if (status == HOOP_OK)
         status = hoop_bind(binding, *plan, call->count, hoop_call_element(call), comm->choice.frame, 1);
     if (status != HOOP_OK)
         return status;
     hoop_algo_text(name, chosen.algo, chosen.inter, chosen.intra);
-    snprintf(comm->stats.last_plan, sizeof comm->stats.last_plan, "%.40s/kernel/%dch/%zusl", name, comm->channels,
+    snprintf(comm->stats.last_plan, sizeof comm->stats.last_plan, "%.40s/kernel/%dch/%zusl", name, channels,
              binding->slices);
     return HOOP_OK;
 }

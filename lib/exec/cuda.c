@@ -24,6 +24,7 @@ struct hoop_cuda_exec {
     struct hoop_cuda *cuda;
     const struct hoop_cuda_code *code;
     int ranks, lanes;
+    int held; /* lanes that may be resident */
     size_t small;
     hoop_cu_stream uploads;
     hoop_cu_event ended; /* of the last launch */
@@ -169,6 +170,8 @@ enum hoop_status hoop_cuda_exec_new(struct hoop_cuda_exec **made, struct hoop_cu
     exec->small = HOOP_DEVICE_SMALL;
     enum hoop_status status = hoop_cuda_code_get(cuda, &exec->code);
     if (status == HOOP_OK)
+        exec->held = hoop_cuda_code_hold(cuda, lanes);
+    if (status == HOOP_OK)
         status = hoop_cuda_stream_create(cuda, true, &exec->uploads);
     if (status == HOOP_OK)
         status = hoop_cuda_event_create(cuda, &exec->ended);
@@ -197,8 +200,10 @@ void hoop_cuda_exec_free(struct hoop_cuda_exec *exec)
         hoop_cuda_event_destroy(exec->cuda, exec->ended);
     if (exec->uploads)
         hoop_cuda_stream_destroy(exec->cuda, exec->uploads);
-    if (exec->code)
+    if (exec->code) {
+        hoop_cuda_code_let(exec->cuda, exec->held);
         hoop_cuda_code_drop(exec->cuda);
+    }
     hoop_free(exec->block);
     hoop_free(exec->program);
     hoop_free(exec->connected);
@@ -207,7 +212,15 @@ void hoop_cuda_exec_free(struct hoop_cuda_exec *exec)
 
 int hoop_cuda_exec_lanes(const struct hoop_cuda_exec *exec)
 {
-    return exec->code->resident < exec->lanes ? exec->code->resident : exec->lanes;
+    return exec->held;
+}
+
+void hoop_cuda_exec_set_lanes(struct hoop_cuda_exec *exec, int lanes)
+{
+    if (lanes >= exec->held)
+        return;
+    hoop_cuda_code_let(exec->cuda, exec->held - lanes);
+    exec->held = lanes;
 }
 
 enum hoop_status hoop_cuda_exec_connect(struct hoop_cuda_exec *exec, int peer, int lane,

@@ -28,8 +28,12 @@ enum hoop_status hoop_cuda_exec_new(struct hoop_cuda_exec **exec, struct hoop_cu
 /* Free it; its launches must have ended, since this waits for the device. NULL is allowed. */
 void hoop_cuda_exec_free(struct hoop_cuda_exec *exec);
 
-/* Lanes that can be resident on the device at once, 1 … lanes. */
+/* Lanes that can be resident on the device at once beside those of all other executors of this process, 0 … lanes: they are kept for
+ * this one. */
 int hoop_cuda_exec_lanes(const struct hoop_cuda_exec *exec);
+
+/* No more than so many are needed: let others have the rest. */
+void hoop_cuda_exec_set_lanes(struct hoop_cuda_exec *exec, int lanes);
 
 /* Name the link to (peer, lane); before the first launch that uses it, once.   Errors: HOOP_ERR_ARG, the driver's. */
 enum hoop_status hoop_cuda_exec_connect(struct hoop_cuda_exec *exec, int peer, int lane,

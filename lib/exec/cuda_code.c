@@ -16,6 +16,7 @@ extern const int hoop_device_image_oldest;  /* compute capability that it begins
 struct loaded {
     struct loaded *next;
     int ordinal, uses;
+    int held; /* blocks */
     hoop_cu_module module;
     struct hoop_cuda_code code;
 };
@@ -118,14 +119,42 @@ static enum hoop_status load(const struct hoop_cuda *cuda, struct loaded *loaded
     return status;
 }
 
+/* Under the lock. */
+static struct loaded *find_loaded(const struct hoop_cuda *cuda)
+{
+    struct loaded *loaded = all;
+
+    while (loaded && loaded->ordinal != cuda->device.ordinal)
+        loaded = loaded->next;
+    return loaded;
+}
+
+int hoop_cuda_code_hold(const struct hoop_cuda *cuda, int blocks)
+{
+    pthread_mutex_lock(&lock);
+    struct loaded *loaded = find_loaded(cuda);
+    const int left = loaded ? loaded->code.resident - loaded->held : 0, got = blocks < left ? blocks : left;
+    if (loaded)
+        loaded->held += got;
+    pthread_mutex_unlock(&lock);
+    return got;
+}
+
+void hoop_cuda_code_let(const struct hoop_cuda *cuda, int blocks)
+{
+    pthread_mutex_lock(&lock);
+    struct loaded *loaded = find_loaded(cuda);
+    if (loaded)
+        loaded->held -= blocks;
+    pthread_mutex_unlock(&lock);
+}
+
 enum hoop_status hoop_cuda_code_get(const struct hoop_cuda *cuda, const struct hoop_cuda_code **code)
 {
     enum hoop_status status = HOOP_OK;
-    struct loaded *loaded;
 
     pthread_mutex_lock(&lock);
-    for (loaded = all; loaded && loaded->ordinal != cuda->device.ordinal;)
-        loaded = loaded->next;
+    struct loaded *loaded = find_loaded(cuda);
     if (loaded == NULL) {
         loaded = hoop_calloc(1, sizeof *loaded);
         status = loaded ? load(cuda, loaded) : HOOP_ERR_MEMORY;

@@ -14,6 +14,12 @@ struct hoop_cuda_code {
 
 /* Errors: HOOP_ERR_UNSUPPORTED (no code for this device: says why), the driver's. */
 enum hoop_status hoop_cuda_code_get(const struct hoop_cuda *cuda, const struct hoop_cuda_code **code);
+/* Blocks of the interpreter that a communicator may have on the device at once: kernels of several wait side by side, so all of them
+ * together must be resident. hold takes up to `blocks` of those that nobody in this process has, and returns how many; let gives them
+ * back. While the code is held. */
+int hoop_cuda_code_hold(const struct hoop_cuda *cuda, int blocks);
+void hoop_cuda_code_let(const struct hoop_cuda *cuda, int blocks);
+
 void hoop_cuda_code_drop(const struct hoop_cuda *cuda);
 
 #endif

@@ -293,6 +293,70 @@ START_TEST(calls_without_a_frame_differ)
 }
 END_TEST
 
+/* ---- several communicators on a device ---- */
+
+/* How the calls of a second communicator go on devices that hold so many blocks, of which each channel takes four. */
+static const struct {
+    const char *blocks, *channels;
+    const char *first, *second, *reason;
+} rooms[] = {{"8", "1", "/kernel/1ch/", "/kernel/1ch/", ""},
+             {"7", "1", "/kernel/1ch/", "staged/", "room for 3 more lanes"},
+             {"13", "2", "/kernel/2ch/", "/kernel/1ch/", ""}};
+enum { ROOMS = sizeof rooms / sizeof *rooms };
+
+/* One call on each, in the other order on the other rank, on two streams: kernels of both wait at the same time. */
+static int call_crosswise(struct hoop_comm *const both[2], struct place *place, const char *first, const char *second)
+{
+    struct hoop_comm *comm = both[0];
+    float *data[2] = {(float *)(void *)place->device, (float *)(void *)(place->device + SPACE / 2)};
+
+    for (int i = 0; i < 2; i++) {
+        const int which = (i + hoop_comm_rank(comm)) % 2;
+        HARNESS_EXPECT(hoop_all_reduce(data[which], data[which], 5000, HOOP_F32, HOOP_SUM, both[which],
+                                       (hoop_stream *)(void *)place->cuda.stream[which]) == HOOP_OK);
+    }
+    for (int i = 0; i < 2; i++)
+        cuda_synchronize(&place->cuda, place->cuda.stream[i]);
+    for (int i = 0; i < 2; i++)
+        HARNESS_EXPECT(hoop_comm_async_error(both[i]) == HOOP_OK && went(both[i], i ? second : first));
+    return 0;
+}
+
+static int share_device(int rank, struct hoop_comm *comm, void *argument)
+{
+    const int room = *(int *)argument;
+    char *text = malloc(HOOP_EXPLAIN_TEXT);
+    struct hoop_comm *second = NULL, *third = NULL;
+    struct place place;
+
+    open_place(&place, comm);
+    HARNESS_EXPECT(hoop_comm_split(comm, 0, rank, &second) == HOOP_OK);
+    HARNESS_EXPECT(hoop_explain(second, "all_reduce", 4096, 0, text, HOOP_EXPLAIN_TEXT) == HOOP_OK);
+    HARNESS_EXPECT(strstr(text, rooms[room].reason) != NULL);
+    int failed = 0;
+    for (int i = 0; i < 10 && !failed; i++)
+        failed = call_crosswise((struct hoop_comm *[]){comm, second}, &place, rooms[room].first, rooms[room].second);
+    HARNESS_EXPECT(hoop_comm_destroy(second) == HOOP_OK); /* its blocks are free again */
+    HARNESS_EXPECT(hoop_comm_split(comm, 0, rank, &third) == HOOP_OK);
+    failed |= call_crosswise((struct hoop_comm *[]){comm, third}, &place, rooms[room].first, rooms[room].second);
+    failed |= hoop_comm_destroy(third) != HOOP_OK || hoop_comm_destroy(comm) != HOOP_OK;
+    free(text);
+    cuda_close(&place.cuda);
+    return failed;
+}
+
+START_TEST(communicators_share_a_device)
+{
+    int room = _i;
+
+    settings();
+    setenv("FAKECUDA_SMS", "1", 1);
+    setenv("FAKECUDA_BLOCKS", rooms[_i].blocks, 1);
+    setenv("HOOP_CHANNELS", rooms[_i].channels, 1);
+    harness_threads(2, share_device, &room);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     Suite *suite = suite_create("calls as kernels");
@@ -305,6 +369,7 @@ int main(int argc, char **argv)
     tcase_set_timeout(all, CAP + 20);
     tcase_add_loop_test(all, bits_as_on_the_host, 0, sizeof numbers / sizeof *numbers);
     tcase_add_loop_test(all, late_ranks, 0, 4);
+    tcase_add_loop_test(all, communicators_share_a_device, 0, ROOMS);
     tcase_add_test(all, calls_without_a_frame_differ);
     suite_add_tcase(suite, all);
     return harness_suite(suite);
