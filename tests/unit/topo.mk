@@ -19,5 +19,5 @@ tests_unit_topo_rings_LDADD = $(TEST_LIBS)
 TESTS += tests/unit/topo_tool.sh tests/unit/topo_sysfs.sh tests/unit/topo_tables.sh tests/unit/info_tool.sh
 EXTRA_DIST += tests/unit/topo_tool.sh tests/unit/topo_sysfs.sh tests/unit/topo_tables.sh tests/unit/info_tool.sh tests/unit/topo/box.xml tests/unit/topo/box.matrix \
 	tests/unit/topo/box.matrix_pci tests/unit/topo/box.tree tests/unit/topo/box.json tests/unit/topo/two-nodes.matrix \
-	tests/unit/topo/nccl.xml tests/unit/topo/nccl.matrix tests/unit/topo/nccl.paths tests/unit/topo/nccl.tree tests/unit/topo/box.paths tests/unit/topo/box.rings tests/unit/topo/box.chains tests/unit/topo/box.channels tests/unit/topo/nccl.rings tests/unit/topo/nccl.svg tests/unit/topo/nccl.dot \
+	tests/unit/topo/nccl.xml tests/unit/topo/nccl.matrix tests/unit/topo/nccl.paths tests/unit/topo/nccl.tree tests/unit/topo/box.paths tests/unit/topo/box.rings tests/unit/topo/box.chains tests/unit/topo/box.channels tests/unit/topo/nccl.rings tests/unit/topo/nccl.svg tests/unit/topo/nccl.dot tests/unit/topo/nccl.doctor \
 	tests/unit/topo/sysfs.tree tests/unit/topo/sysfs.matrix tests/unit/topo/sysfs.paths

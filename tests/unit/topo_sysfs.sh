@@ -54,6 +54,7 @@ function_at $switch/0000:02:01.0/0000:04:00.1 020700 15b3 101e 0
 function_at pci0000:80/0000:80:01.0 060400 8086 352a -1
 function_at pci0000:80/0000:80:01.0/0000:81:00.0 030200 10de 2330 -1 Unknown 0
 function_at pci10000:00/10000:00:02.0 120000 1002 74a1 1 '16.0 GT/s PCIe' 16
+echo 4 >"$sys/devices/$switch/0000:02:00.0/0000:03:00.0/current_link_width"
 nic=$sys/devices/$switch/0000:02:01.0/0000:04:00.0
 mkdir -p "$nic/infiniband/mlx5_0/ports/1" "$nic/net/ib0" "$sys/kernel/iommu_groups/7"
 echo '400 Gb/sec (4X NDR)' >"$nic/infiniband/mlx5_0/ports/1/rate"
@@ -83,6 +84,26 @@ for fact in '"acs_redirect": {"value": 4, "source": "sysfs"}' '"iommu_group": {"
     '"device_width": {"value": 16,'; do
     grep -qF -- "$fact" "$scratch/json" || { echo "failed: JSON has no $fact"; failed=1; }
 done
+
+# The doctor finds the port with ACS, the slot of eight lanes, the GPU that nobody places, and what runs slower than it can.
+if "$tool" --input "$scratch/box" --doctor >"$scratch/doctor"; then
+    echo "failed: the doctor finds nothing wrong"
+    failed=1
+fi
+for finding in 'wrong  GPU0 and NIC0 share a PCI switch, but ACS at port Bridge2 (0000:02:00.0)' \
+    'note   GPU0 could use 16 lanes of 32 GT/s, the port above it 8 of 32' 'wrong  GPU0 runs on 4 of 8 lanes' \
+    'note   GPU0 runs at 2.5 of 32 GT/s now' 'note   nobody tells near which NUMA node GPU1 is' \
+    'note   GPU2 has no RDMA interface on its own PCI switches; the nearest is SYS' '2 wrong, '; do
+    grep -qF -- "$finding" "$scratch/doctor" || { echo "failed: the doctor does not say: $finding"; failed=1; }
+done
+[ $failed -eq 0 ] || cat "$scratch/doctor"
+"$tool" --doctor >"$scratch/doctor" # of the machine that runs, whatever it finds
+if grep -qvE '^(ok   |note |wrong)  .|^$|^this machine|^not this machine|^[0-9]+ wrong, [0-9]+ to note$' "$scratch/doctor" ||
+    ! grep -q 'memfd' "$scratch/doctor"; then
+    echo "failed: the doctor of this machine"
+    cat "$scratch/doctor"
+    failed=1
+fi
 
 if command -v tar >/dev/null; then
     tar -C "$scratch" -cf "$scratch/box.tar" box

@@ -47,6 +47,7 @@ expect nccl.tree --input nccl.xml --tree
 expect nccl.svg --input nccl.xml --svg
 expect nccl.svg --input nccl.xml --export svg
 expect nccl.dot --input nccl.xml --export dot
+expect nccl.doctor --input nccl.xml --doctor
 expect box.rings --input box.xml --rings
 expect nccl.rings --input nccl.xml --rings
 expect box.chains --input box.xml --trees

@@ -24,7 +24,8 @@ enum mode {
     TREES,
     CHANNELS,
     SVG,
-    DOT
+    DOT,
+    DOCTOR
 };
 
 enum {
@@ -38,6 +39,7 @@ enum {
     KEY_TREES,
     KEY_CHANNELS,
     KEY_SVG,
+    KEY_DOCTOR,
     KEY_EXPORT
 };
 
@@ -71,6 +73,10 @@ static const struct argp_option options[] = {
     {"rings", KEY_RINGS, NULL, 0, "rings through all GPUs that the links allow side by side, with what limits each", 0},
     {"trees", KEY_TREES, NULL, 0, "the same for trees, which inside a host are chains", 0},
     {"channels", KEY_CHANNELS, NULL, 0, "one line for each shape: channels, bandwidth, upper bound", 0},
+    {"doctor", KEY_DOCTOR, NULL, 0,
+     "what stands in the way of communication here, with cause and cure: limits, rights, links below what they can, "
+     "detours; exit code 1 if something is wrong",
+     0},
     {"svg", KEY_SVG, NULL, 0, "a picture of the machine: sockets, switches, devices, the speed of their links", 0},
     {"export", KEY_EXPORT, "FORM", 0, "the machine as json, svg or dot (for Graphviz)", 0},
     {"tree", KEY_TREE, NULL, 0, "the machine as a tree: sockets, NUMA nodes, bridges, devices", 0},
@@ -126,8 +132,10 @@ static bool take_mode(int key, struct request *request)
     static const struct {
         int key;
         enum mode mode;
-    } modes[] = {{'m', MATRIX},  {KEY_PCI, MATRIX_PCI}, {KEY_NCCL, NCCL},   {KEY_TREE, TREE},         {KEY_JSON, JSON},
-                 {'p', BETWEEN}, {KEY_RINGS, RINGS},    {KEY_TREES, TREES}, {KEY_CHANNELS, CHANNELS}, {KEY_SVG, SVG}};
+    } modes[] = {{'m', MATRIX},      {KEY_PCI, MATRIX_PCI}, {KEY_NCCL, NCCL},
+                 {KEY_TREE, TREE},   {KEY_JSON, JSON},      {'p', BETWEEN},
+                 {KEY_RINGS, RINGS}, {KEY_TREES, TREES},    {KEY_CHANNELS, CHANNELS},
+                 {KEY_SVG, SVG},     {KEY_DOCTOR, DOCTOR}};
 
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
         if (modes[i].key == key) {
@@ -212,9 +220,10 @@ static const struct hoop_manual_section sections[] = {
                  " hoop-topo -n 1 -i 0             GPUs on the PCIe switch of the first\n"
                  " hoop-topo -p GPU0 mlx5_0        what is between the two\n"
                  " hoop-topo --svg > box.svg       a picture\n"
+                 " hoop-topo --doctor              what to mend on this machine\n"
                  " hoop-topo --rings               which rings the links allow, and what limits them\n"},
     {"EXIT CODES", "0\tthe machine was shown\n"
-                   "1\tit cannot be read, or the output cannot be written\n"
+                   "1\tit cannot be read, the output cannot be written, or --doctor found something wrong\n"
                    "2\twrong usage\n"},
     {NULL, NULL},
 };
@@ -272,6 +281,8 @@ static bool show(const struct hoop_topo *topo, const struct request *request, co
     case JSON:
         show_json(topo, shown, stdout);
         break;
+    case DOCTOR:
+        return show_doctor(topo, stdout, request->input == NULL);
     case SVG:
         show_svg(topo, shown, stdout);
         break;
