@@ -164,7 +164,7 @@ static const char *const algorithms[] = {"auto", "ring", "twoshot", "pairwise"};
 
 static void settings(const char *algorithm)
 {
-    setenv("FAKECUDA_DEVICES", "3", 1);
+    cuda_devices(3);
     setenv("HOOP_DEVICE", "cuda", 1);
     setenv("HOOP_ALGO", algorithm, 1);
 }
@@ -339,10 +339,12 @@ int main(int argc, char **argv)
     TCase *all = tcase_create("all");
 
     (void)argc;
-    cuda_fake_or_skip(argv);
+    cuda_driver_or_skip(argv);
     tcase_set_timeout(all, CAP + 20);
-    tcase_add_loop_test(all, read_where_it_is, 0, 8);
-    tcase_add_test(all, opening_fails);
+    if (cuda_suits("read_where_it_is", RANKS, false))
+        tcase_add_loop_test(all, read_where_it_is, 0, 8);
+    if (cuda_suits("opening_fails", RANKS, true))
+        tcase_add_test(all, opening_fails);
     tcase_add_loop_test(all, abort_with_lent_memory, 0, 4);
     tcase_add_test(all, kernel_after_the_failure);
     tcase_add_test(all, death_with_lent_memory);
