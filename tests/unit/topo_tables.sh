@@ -40,6 +40,14 @@ for table in "$folder"/expected/*.tsv; do
         continue
     fi
     printed <"$scratch/out" >"$scratch/got"
+    # Exported for NCCL and read again it is the same machine. (Devices without a number of NCCL's are numbered anew.)
+    "$tool" --input "$file" --nccl >"$scratch/paths"
+    "$tool" --input "$file" --export nccl >"$scratch/again.xml"
+    if { [ "$kind" = hwloc ] || grep -q '<gpu' "$file"; } && ! diff <(sed '/^$/q' "$scratch/paths") <("$tool" --input "$scratch/again.xml" --nccl | sed '/^$/q') >"$scratch/diff"; then
+        printf 'failed: %s: exported for NCCL it reads as another machine\n' "$name"
+        cat "$scratch/diff"
+        failed=1
+    fi
     cells=$(awk -F '\t' 'NR > 1 { cells += NF - 2 } END { print cells + 0 }' "$scratch/right")
     if [ "$cells" -gt 0 ] && diff -u "$scratch/right" "$scratch/got" >"$scratch/diff"; then
         printf '%-44s %5d cells agree\n' "$name" "$cells"

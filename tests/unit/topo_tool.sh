@@ -47,6 +47,14 @@ expect nccl.tree --input nccl.xml --tree
 expect nccl.svg --input nccl.xml --svg
 expect nccl.svg --input nccl.xml --export svg
 expect nccl.dot --input nccl.xml --export dot
+# What is exported for NCCL reads as the same paths and rings.
+"$tool" --input nccl.xml --export nccl >"$scratch/again.xml" || failed=1
+for mode in --nccl --rings; do
+    diff -u <("$tool" --input nccl.xml $mode | sed '/^Devices/q') <("$tool" --input "$scratch/again.xml" $mode | sed '/^Devices/q') || {
+        echo "failed: --export nccl reads as another machine ($mode)"
+        failed=1
+    }
+done
 expect nccl.doctor --input nccl.xml --doctor
 expect box.rings --input box.xml --rings
 expect nccl.rings --input nccl.xml --rings
@@ -80,7 +88,7 @@ said 'Device GPU2 is connected to device GPU3 by way of an SMP interconnect link
 "$tool" --input box.xml --tree -i 3 | grep -q 'GPU[012]' && { echo "failed: --tree -i"; failed=1; }
 refuse 2 'one of r, w, n, a, p' -p2p x
 refuse 2 'from 0 to 5' -n 6
-refuse 2 'one of json, svg, dot' --export png
+refuse 2 'one of json, svg, dot, nccl' --export png
 refuse 1 'rings join 2 to 16' --input 'synthetic:pack:2 core:2 pu:1' --rings
 refuse 1 'no such device' --input box.xml -i GPU9
 

@@ -25,6 +25,7 @@ enum mode {
     CHANNELS,
     SVG,
     DOT,
+    NCCL_XML,
     DOCTOR
 };
 
@@ -78,7 +79,8 @@ static const struct argp_option options[] = {
      "detours; exit code 1 if something is wrong",
      0},
     {"svg", KEY_SVG, NULL, 0, "a picture of the machine: sockets, switches, devices, the speed of their links", 0},
-    {"export", KEY_EXPORT, "FORM", 0, "the machine as json, svg or dot (for Graphviz)", 0},
+    {"export", KEY_EXPORT, "FORM", 0,
+     "the machine as json, svg, dot (for Graphviz) or nccl (a file for NCCL_TOPO_FILE)", 0},
     {"tree", KEY_TREE, NULL, 0, "the machine as a tree: sockets, NUMA nodes, bridges, devices", 0},
     {"json", KEY_JSON, NULL, 0, "all nodes and links with the source of each fact; what is unknown is null", 0},
     {"input", KEY_INPUT, "FILE", 0,
@@ -104,14 +106,14 @@ static error_t take_form(struct argp_state *state, const char *form, struct requ
     static const struct {
         const char *name;
         enum mode mode;
-    } forms[] = {{"json", JSON}, {"svg", SVG}, {"dot", DOT}};
+    } forms[] = {{"json", JSON}, {"svg", SVG}, {"dot", DOT}, {"nccl", NCCL_XML}};
 
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
         if (strcmp(form, forms[i].name) == 0) {
             request->mode = forms[i].mode;
             return 0;
         }
-    argp_error(state, "--export %s: it is one of json, svg, dot", form);
+    argp_error(state, "--export %s: it is one of json, svg, dot, nccl", form);
     return 0;
 }
 
@@ -230,7 +232,7 @@ static const struct hoop_manual_section sections[] = {
 
 static const struct hoop_manual_words words[] = {{"input", "@file"},
                                                  {"p2p", "r w n a p"},
-                                                 {"export", "json svg dot"},
+                                                 {"export", "json svg dot nccl"},
                                                  {"nearest_gpus", "0 1 2 3 4 5"},
                                                  {NULL, NULL}};
 
@@ -276,10 +278,13 @@ static bool show(const struct hoop_topo *topo, const struct request *request, co
         show_nccl(topo, shown, stdout);
         break;
     case TREE:
-        show_tree(topo, shown, stdout, strcmp(nl_langinfo(CODESET), "UTF-8") == 0);
+        show_tree(topo, shown, stdout, strcmp(nl_langinfo(CODESET), "UTF-8") == 0, isatty(STDOUT_FILENO) == 1);
         break;
     case JSON:
         show_json(topo, shown, stdout);
+        break;
+    case NCCL_XML:
+        show_nccl_xml(topo, shown, stdout);
         break;
     case DOCTOR:
         return show_doctor(topo, stdout, request->input == NULL);

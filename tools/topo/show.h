@@ -38,12 +38,15 @@ enum hoop_status load_archive(struct hoop_topo **topo, const char *path, bool *r
 /* The matrix of NCCL's path classes. */
 void show_nccl(const struct hoop_topo *topo, const bool *shown, FILE *out);
 
-/* The machine as a tree. lines: with the characters of boxes (UTF-8), else ASCII. */
-void show_tree(const struct hoop_topo *topo, const bool *shown, FILE *out, bool lines);
+/* The machine as a tree. lines: with the characters of boxes (UTF-8), else ASCII. colour: for a terminal. */
+void show_tree(const struct hoop_topo *topo, const bool *shown, FILE *out, bool lines, bool colour);
 
 /* A picture of the machine; the same for Graphviz. */
 void show_svg(const struct hoop_topo *topo, const bool *shown, FILE *out);
 void show_dot(const struct hoop_topo *topo, const bool *shown, FILE *out);
+
+/* A topology file for NCCL and RCCL. */
+void show_nccl_xml(const struct hoop_topo *topo, const bool *shown, FILE *out);
 
 /* What stands in the way of communication, with cause and cure. live: topo is this machine. False: something is wrong. */
 bool show_doctor(const struct hoop_topo *topo, FILE *out, bool live);

@@ -8,6 +8,7 @@ struct canvas {
     const struct hoop_topo *topo;
     const bool *shown;
     FILE *out;
+    bool colour;
     const char *branch, *last, *through, *blank; /* what stands before a child, and before its own children */
 };
 
@@ -64,7 +65,12 @@ static void show_node(const struct canvas *canvas, int i)
 {
     const struct hoop_topo_node *node = hoop_topo_node(canvas->topo, i);
 
-    fputs(node->label, canvas->out);
+    static const char *const colours[HOOP_TOPO_KINDS] = {"1", "1", "34", "33", "33", "32", "35", "36", "0"};
+
+    if (canvas->colour)
+        fprintf(canvas->out, "\033[%sm%s\033[0m", colours[node->kind], node->label);
+    else
+        fputs(node->label, canvas->out);
     switch (node->kind) {
     case HOOP_TOPO_MACHINE:
     case HOOP_TOPO_NUMA:
@@ -156,11 +162,12 @@ static void show_remarks(const struct hoop_topo *topo, FILE *out)
         fprintf(out, "%s  %s\n", i == 0 ? "\nRemarks:\n" : "", hoop_topo_note(topo, i));
 }
 
-void show_tree(const struct hoop_topo *topo, const bool *shown, FILE *out, bool lines)
+void show_tree(const struct hoop_topo *topo, const bool *shown, FILE *out, bool lines, bool colour)
 {
     const struct canvas canvas = {.topo = topo,
                                   .shown = shown,
                                   .out = out,
+                                  .colour = colour,
                                   .branch = lines ? "├── " : "|-- ",
                                   .last = lines ? "└── " : "`-- ",
                                   .through = lines ? "│   " : "|   ",
