@@ -32,7 +32,7 @@ struct reader {
     const char *name;
     struct level level[MOST_DEPTH + 1];
     int depth;
-    int listed;
+    int listed, cpus;
     char host[64]; /* host_hash of the first CPU */
     long version;
     struct hoop_nccl_links links;
@@ -130,6 +130,8 @@ static enum hoop_status open_cpu(struct reader *reader, const char *const *attri
     const struct hoop_topo_link link = {
         .kind = HOOP_TOPO_LINK_MEMORY, .b = reader->topo->nodes, .source = HOOP_TOPO_NCCL_XML};
 
+    if (++reader->cpus > MOST_NUMA)
+        return hoop_fail(HOOP_ERR_ARG, "%s: more than %d <cpu> elements", reader->name, MOST_NUMA);
     if (reader->host[0] == '\0')
         snprintf(reader->host, sizeof reader->host, "%s", host);
     else if (*host != '\0' && strncmp(host, reader->host, sizeof reader->host - 1) != 0)
