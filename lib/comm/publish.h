@@ -27,9 +27,9 @@ static inline uint64_t hoop_publish_kind(struct hoop_comm *comm, uint64_t kind, 
     struct hoop_call *record = &card->call[sequence % HOOP_CALL_RECORDS];
 
     comm->fingerprint = fingerprint;
-    record->sequence = sequence;
-    record->count = count;
-    record->kind = kind;
+    __atomic_store_n(&record->sequence, sequence, __ATOMIC_RELAXED);
+    __atomic_store_n(&record->count, count, __ATOMIC_RELAXED);
+    __atomic_store_n(&record->kind, kind, __ATOMIC_RELAXED);
     __atomic_store_n(&record->fingerprint, fingerprint, __ATOMIC_RELAXED);
     atomic_store_explicit(&card->started, sequence, memory_order_release);
     return fingerprint;

@@ -105,7 +105,12 @@ void hoop_call_text(const struct hoop_call *call, char *text, size_t size)
 /* The call that a rank published under this number; false if it has been overwritten or not been made. */
 static bool published(const struct hoop_board *board, int rank, uint64_t sequence, struct hoop_call *call)
 {
-    *call = hoop_board_card(board, rank)->call[sequence % HOOP_CALL_RECORDS];
+    const struct hoop_call *record = &hoop_board_card(board, rank)->call[sequence % HOOP_CALL_RECORDS];
+
+    *call = (struct hoop_call){.sequence = __atomic_load_n(&record->sequence, __ATOMIC_ACQUIRE),
+                               .fingerprint = __atomic_load_n(&record->fingerprint, __ATOMIC_ACQUIRE),
+                               .count = __atomic_load_n(&record->count, __ATOMIC_ACQUIRE),
+                               .kind = __atomic_load_n(&record->kind, __ATOMIC_ACQUIRE)};
     return call->sequence == sequence;
 }
 
