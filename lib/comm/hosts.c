@@ -328,7 +328,11 @@ void hoop_comm_lost(struct hoop_comm *comm, int peer, uint64_t sequence)
         poll(NULL, 0, PAUSE_MS);
         hoop_health_look(comm->board, sequence);
     }
-    hoop_verdict_pass(comm->board, (struct hoop_verdict){HOOP_VERDICT_LEFT, peer, comm->rank, (unsigned)sequence});
+    /* A host's first rank says so when it leaves in peace. */
+    const bool died =
+        far && leads(&comm->hosts, peer) && atomic_load(&hoop_board_card(comm->board, peer)->life) != HOOP_LIFE_LEFT;
+    hoop_verdict_pass(comm->board, (struct hoop_verdict){died ? HOOP_VERDICT_DIED : HOOP_VERDICT_LEFT, peer, comm->rank,
+                                                         (unsigned)sequence});
 }
 
 void hoop_comm_await_calls(const struct hoop_comm *comm)
@@ -341,7 +345,8 @@ void hoop_comm_await_calls(const struct hoop_comm *comm)
         return;
     for (int i = 0; i < 2; i++) {
         const struct hoop_card *card = hoop_board_card(comm->board, rank[i]);
-        while ((int16_t)(uint16_t)(hoop_card_started(card) - verdict.sequence) < 0 && hoop_now() < end)
+        while (comm->hosts.of[rank[i]] != comm->hosts.own && hoop_now() < end &&
+               (int16_t)(uint16_t)(hoop_card_started(card) - verdict.sequence) < 0)
             poll(NULL, 0, PAUSE_MS);
     }
 }

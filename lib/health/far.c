@@ -101,7 +101,7 @@ static void tell(struct hoop_far *far, const struct hoop_board *board, bool beat
     begin_frame(board, leaving, -1, 0, frame);
     for (int i = 0; i < far->links; i++) {
         struct hoop_far_link *one = &far->link[i];
-        if (!one->over && (beat || one->told != word) && send_frame(one, frame))
+        if ((leaving || !one->over) && (beat || one->told != word) && send_frame(one, frame))
             one->told = word;
     }
 }
@@ -113,8 +113,8 @@ static void note_card(struct hoop_board *board, struct hoop_reader *reader, int 
 {
     struct hoop_card *card = hoop_board_card(board, rank);
 
-    if (atomic_load(&card->started) != UINT64_MAX) /* one of our own */
-        return;
+    if (atomic_load(&card->started) != UINT64_MAX || started <= atomic_load(&card->heard))
+        return; /* one of our own; or old news, which others pass on */
     for (int i = 0; i < HOOP_CALL_RECORDS; i++) {
         struct hoop_call *call = &card->call[i];
         const uint64_t sequence = hoop_get_u64(reader);
@@ -135,7 +135,10 @@ static void hear(struct hoop_board *board, struct hoop_far_link *one, const unsi
     const int rank = (int)hoop_get_u32_range(&reader, 0, (uint32_t)board->shape.ranks) - 1;
     const uint64_t started = hoop_get_u64(&reader);
 
-    one->over |= leaving;
+    if (leaving) {
+        one->over = true;
+        atomic_store(&hoop_board_card(board, one->link->peer)->life, HOOP_LIFE_LEFT);
+    }
     if (rank >= 0)
         note_card(board, &reader, rank, started);
     hoop_verdict_take(board, word);
@@ -145,7 +148,7 @@ static void hear(struct hoop_board *board, struct hoop_far_link *one, const unsi
 static void note_end(const struct hoop_far *far, struct hoop_board *board, struct hoop_far_link *one)
 {
     one->over = true;
-    if (!hoop_verdict_stands(board))
+    if (!far->rests && !hoop_verdict_stands(board))
         hoop_verdict_pass(board, (struct hoop_verdict){HOOP_VERDICT_DIED, one->link->peer, far->domain->rank, 0});
 }
 
@@ -165,7 +168,7 @@ static void listen_to(struct hoop_far *far, struct hoop_board *board, struct hoo
         return;
     if (one->link->status != HOOP_OK)
         note_end(far, board, one);
-    else if (one->quiet > far->silent)
+    else if (one->quiet > far->silent && !far->rests)
         hoop_verdict_pass(board, (struct hoop_verdict){HOOP_VERDICT_SILENT, one->link->peer, far->domain->rank, 0});
 }
 
@@ -187,6 +190,7 @@ void hoop_far_tick(struct hoop_far *far, struct hoop_board *board)
 
 void hoop_far_leave(struct hoop_far *far, const struct hoop_board *board)
 {
+    far->rests = true;
     far->domain->transport->progress(far->domain);
     tell(far, board, true, true);
 }

@@ -27,6 +27,7 @@ struct hoop_far {
     double silent; /* seconds */
     uint64_t last, next_beat;
     uint64_t *seen; /* of each rank: its latest call at the last tick */
+    bool rests;     /* this rank has said that it leaves: what ends now ends in peace */
     int links;
     struct hoop_far_link link[];
 };

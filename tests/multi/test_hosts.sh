@@ -56,6 +56,8 @@ for coll in $colls; do
     HOOP_TRANSPORTS=tcp job "$coll by tcp" 0 hooprun -n 3 hoop-bench $coll $bench
     says "$coll by tcp" '/tcp/links/'
 done
+HOOP_TRANSPORTS=tcp job "calls that differ" 0 "$TEST_BUILD/tests/multi/mismatch"
+HOOP_TRANSPORTS=tcp job "split" 0 "$TEST_BUILD/tests/multi/split"
 HOOP_TRANSPORTS=pigeon job "unknown transport" 3 hooprun -n 2 hoop-bench barrier -n 1
 says "unknown transport" 'HOOP_TRANSPORTS=pigeon: give auto, shm or tcp'
 HOOP_TRANSPORTS=tcp HOOP_IFACE=nothere0 job "unknown interface" 3 hooprun -n 2 hoop-bench barrier -n 1
