@@ -298,8 +298,7 @@ enum hoop_status hoop_comm_conclude(struct hoop_comm *comm, enum hoop_status sta
                           memory_order_release); /* behind the verdict: it only says that we touch nothing more */
     hoop_watch_spread(comm->watch);
     const struct hoop_verdict verdict = hoop_verdict_get(comm->board);
-    if ((verdict.kind == HOOP_VERDICT_FAILED && verdict.a == comm->rank) ||
-        (verdict.kind == HOOP_VERDICT_PAIR && verdict.b == comm->rank)) /* our own text tells more */
+    if (hoop_comm_own_failure(comm, verdict)) /* our own text tells more */
         return hoop_comm_failed(comm, status);
     return hoop_comm_condemned(comm);
 }

@@ -257,8 +257,12 @@ enum hoop_status hoop_comm_usable(struct hoop_comm *comm, const char *what);
 /* Keep the communicator's first error; the text is the thread's last error. Returns the status that stands. */
 enum hoop_status hoop_comm_failed(struct hoop_comm *comm, enum hoop_status status);
 
-/* Take a standing verdict over as the communicator's error. */
+/* Take a standing verdict over as the communicator's error. If it is that this rank has failed, the thread that failed does that. */
 enum hoop_status hoop_comm_condemned(struct hoop_comm *comm);
+
+/* Does the verdict say that this rank has failed? */
+struct hoop_verdict;
+bool hoop_comm_own_failure(const struct hoop_comm *comm, struct hoop_verdict verdict);
 
 /* The number of the NUMA node that all these CPUs belong to; -1: unknown, or several. */
 int hoop_comm_node(const uint64_t *cpus, int words);

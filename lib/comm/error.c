@@ -21,6 +21,12 @@ enum hoop_status hoop_comm_failed(struct hoop_comm *comm, enum hoop_status statu
     return status;
 }
 
+bool hoop_comm_own_failure(const struct hoop_comm *comm, struct hoop_verdict verdict)
+{
+    return (verdict.kind == HOOP_VERDICT_FAILED && verdict.a == comm->rank) ||
+           (verdict.kind == HOOP_VERDICT_PAIR && verdict.b == comm->rank);
+}
+
 enum hoop_status hoop_comm_condemned(struct hoop_comm *comm)
 {
     const struct hoop_verdict verdict = hoop_verdict_get(comm->board);
@@ -31,7 +37,14 @@ enum hoop_status hoop_comm_condemned(struct hoop_comm *comm)
     hoop_watch_spread(comm->watch);
     hoop_comm_await_calls(comm);
     hoop_verdict_text(comm->board, verdict, text, sizeof text);
-    return hoop_comm_failed(comm, hoop_fail(hoop_verdict_status(verdict), "%s", text));
+    const enum hoop_status status = hoop_fail(hoop_verdict_status(verdict), "%s", text);
+    pthread_mutex_lock(&comm->error_lock);
+    const bool recorded = comm->error != HOOP_OK;
+    pthread_mutex_unlock(&comm->error_lock);
+    if (!recorded &&
+        hoop_comm_own_failure(comm, verdict)) /* the thread that failed is about to, and its text tells more */
+        return status;
+    return hoop_comm_failed(comm, status);
 }
 
 enum hoop_status hoop_comm_usable(struct hoop_comm *comm, const char *what)
