@@ -40,9 +40,7 @@ struct job {
     struct hoop_comm_batch *batch; /* the calls on staging memory */
     struct hoop_layout layout;
     struct block *block;
-    hoop_cu_event end;       /* behind the copies back */
-    enum hoop_status broken; /* what it is made of could not be given to the stream */
-    char text[HOOP_ERROR_TEXT];
+    hoop_cu_event end; /* behind the copies back */
     bool ready, done;
 };
 
@@ -297,8 +295,6 @@ static enum hoop_status await_data(struct job *job)
     struct hoop_stage *stage = job->stage;
     enum hoop_status status = HOOP_OK;
 
-    if (job->broken != HOOP_OK)
-        return hoop_fail(job->broken, "%s", job->text);
     pthread_mutex_lock(&stage->lock);
     while (!job->ready && status == HOOP_OK) {
         struct timespec until;
@@ -428,6 +424,21 @@ static enum hoop_status prepare(struct job *job, const struct hoop_comm_batch *b
     return HOOP_OK;
 }
 
+/* The job could not be given to the stream whole: when the stream has passed what it has of it, it may be freed. */
+static enum hoop_status take_back(struct job *job, hoop_cu_stream stream, enum hoop_status status)
+{
+    struct hoop_stage *stage = job->stage;
+    char text[HOOP_ERROR_TEXT];
+
+    snprintf(text, sizeof text, "%s", hoop_error_text());
+    pthread_mutex_lock(&stage->lock);
+    job->done = true; /* open the gate, if it is in the stream */
+    pthread_cond_broadcast(&stage->changed);
+    pthread_mutex_unlock(&stage->lock);
+    hoop_cuda_stream_wait(stage->cuda, stream, hoop_deadline(DRAIN_SECONDS));
+    return hoop_fail(status, "%s", text);
+}
+
 /* The worker and the stream get the job. */
 static enum hoop_status start(struct job *job, hoop_cu_stream stream)
 {
@@ -439,21 +450,19 @@ static enum hoop_status start(struct job *job, hoop_cu_stream stream)
     *order = job;
     enum hoop_status status = hoop_cuda_event_create(stage->cuda, &job->end);
     if (status == HOOP_OK) {
-        job->broken = give(job, stream);
-        if (job->broken != HOOP_OK)
-            snprintf(job->text, sizeof job->text, "%s", hoop_error_text());
-        status = hoop_stream_enqueue(stage->worker, serve, order);
-        job->next = stage->jobs;
-        stage->jobs = job;
+        status = give(job, stream);
+        if (status == HOOP_OK)
+            status = hoop_stream_enqueue(stage->worker, serve, order);
+        if (status != HOOP_OK)
+            status = take_back(job, stream, status);
     }
     if (status != HOOP_OK) {
         hoop_free(order);
-        pthread_mutex_lock(&stage->lock);
-        job->done = true; /* open the gate, if it is in the stream */
-        pthread_cond_broadcast(&stage->changed);
-        pthread_mutex_unlock(&stage->lock);
+        return status;
     }
-    return status;
+    job->next = stage->jobs;
+    stage->jobs = job;
+    return HOOP_OK;
 }
 
 enum hoop_status hoop_stage_submit(struct hoop_comm_batch *batch)
@@ -471,7 +480,7 @@ enum hoop_status hoop_stage_submit(struct hoop_comm_batch *batch)
     status = prepare(job, batch);
     if (status == HOOP_OK)
         status = start(job, (hoop_cu_stream)(void *)batch->stream);
-    if (status != HOOP_OK && stage->jobs != job)
+    if (status != HOOP_OK)
         free_job(job);
     return status;
 }
