@@ -217,5 +217,6 @@ int fake_bell_of(uint64_t address);
 /* Who has opened whose memory. fake_import_count: by processes that live. */
 void fake_import_note(pid_t owner, uint64_t id, bool open);
 int fake_import_count(pid_t owner, uint64_t id);
+void fake_import_end(const struct fake_memory *memory); /* an import is not open any more */
 
 #endif

@@ -116,13 +116,17 @@ static int import(struct fake_context *context, const struct fake_ipc_record *re
     *memory->origin = *record;
     if (!fake_show(memory)) {
         fake_hide(memory);
-        free(memory->origin);
         fake_memory_drop(memory);
         return MAP_OF_BUFFER_FAILED;
     }
     fake_import_note(record->process, record->id, true);
     *address = memory->base;
     return OK;
+}
+
+void fake_import_end(const struct fake_memory *memory)
+{
+    fake_import_note(memory->origin->process, memory->origin->id, false);
 }
 
 static int open_memory(uint64_t *address, const struct fake_ipc_handle *handle, unsigned flags)
@@ -160,25 +164,29 @@ FAKE_ENTRY(cuIpcOpenMemHandle_v2, uint64_t *address, struct fake_ipc_handle hand
     return open_memory(address, &handle, flags);
 }
 
+/* A context that is broken reaches nothing any more: what it had open is closed, though the call fails. */
 FAKE_ENTRY(cuIpcCloseMemHandle, uint64_t address)
 {
+    struct fake_context *context;
     struct fake_memory *memory;
     int status = INVALID_VALUE;
 
     FAKE_ENTER(cuIpcCloseMemHandle);
+    context = fake_current();
+    if (!context || !fake_context_lives(context))
+        return INVALID_CONTEXT;
     fake_lock();
     memory = fake_memory_at(address);
     fake_unlock();
-    if (memory && memory->kind == FAKE_IMPORTED && memory->context == fake_current() && memory->opened == 1)
-        fake_context_wait(memory->context);
+    if (memory && memory->kind == FAKE_IMPORTED && memory->context == context && memory->opened == 1)
+        fake_context_wait(context);
     fake_lock();
     memory = fake_memory_at(address);
-    if (memory && memory->kind == FAKE_IMPORTED && memory->base == address && memory->context == fake_current()) {
-        status = OK;
+    if (memory && memory->kind == FAKE_IMPORTED && memory->base == address && memory->context == context) {
+        status = atomic_load(&context->error);
         if (--memory->opened == 0) {
-            fake_import_note(memory->origin->process, memory->origin->id, false);
+            fake_import_end(memory);
             fake_hide(memory);
-            free(memory->origin);
             fake_memory_drop(memory);
         }
     }

@@ -65,6 +65,8 @@ void fake_memory_end(struct fake_context *context)
         if (memory->context == context && memory->kind != FAKE_REGISTERED && memory->kind != FAKE_PINNED) {
             if (memory->kind == FAKE_LEGACY || memory->kind == FAKE_POOL || memory->kind == FAKE_MANAGED)
                 fake_discharge(memory->device, memory->bytes);
+            if (memory->origin)
+                fake_import_end(memory);
             fake_hide(memory);
             fake_memory_drop(memory);
         }

@@ -187,6 +187,7 @@ void fake_memory_drop(struct fake_memory *memory)
     entries--;
     if (memory->file >= 0)
         close(memory->file);
+    free(memory->origin);
     free(memory);
 }
 
