@@ -186,12 +186,11 @@ static enum hoop_status apply_settings(struct hoop_comm *comm)
     return hoop_choice_set(&comm->choice, &comm->settings);
 }
 
-/* Rank 0 reads the constants of the cost model and tells them to all (others: the built-in ones until then); so the wisdom. */
+/* Rank 0 reads the constants of the cost model and tells them to all; so the wisdom. */
 static enum hoop_status read_files(struct hoop_comm *comm)
 {
     const char *word = comm->settings.value[HOOP_SETTING_MODEL].word;
 
-    comm->choice.model = hoop_model_builtin();
     const enum hoop_status status = comm->rank > 0 ? HOOP_OK : hoop_model_choose(&comm->choice.model, word, NULL, 0);
     return status == HOOP_OK ? hoop_tune_open(comm) : status;
 }
@@ -212,6 +211,7 @@ static struct hoop_board_shape shape_of(const struct hoop_comm *comm)
 /* What a rank does by itself before it meets the others. */
 static enum hoop_status prepare(struct hoop_comm *comm, const struct hoop_comm *parent)
 {
+    comm->choice.model = hoop_model_builtin(); /* what this rank tells of itself can be read, whatever fails */
     const enum hoop_status status = hoop_device_choose(comm, parent);
 
     return status == HOOP_OK ? read_files(comm) : status;
