@@ -201,9 +201,12 @@ void hoop_kernels_drain(struct hoop_kernels *kernels)
 
     if (kernels == NULL)
         return;
-    while (hoop_cuda_event_query(kernels->cuda, kernels->ended) == HOOP_AGAIN && !hoop_expired(deadline)) {
-        if (kernels->comm->error != HOOP_OK)
+    for (;;) {
+        if (kernels->comm->error !=
+            HOOP_OK) /* also if the event is over: a kernel may run behind which none could be recorded */
             hoop_cuda_exec_abort(kernels->exec);
+        if (hoop_cuda_event_query(kernels->cuda, kernels->ended) != HOOP_AGAIN || hoop_expired(deadline))
+            return;
         usleep(100);
     }
 }
