@@ -7,77 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cases.h"
-#include "cuda_help.h"
+#include "device_space.h"
 #include "harness.h"
 
-enum { SPACE = 1 << 19, CAP = 60, STREAMS = 2 };
+enum { CAP = 60 };
 
-/* ---- one case ---- */
-
-enum way { AT_ONCE, IN_STREAM, AS_HANDLE, IN_GROUP, WAYS };
-
-struct rank_space {
-    struct cuda_help cuda;
-    unsigned char *host, *device; /* the same content */
-};
-
-static enum hoop_status call(const struct hoop_case *c, enum way way, const void *in, void *out, struct hoop_comm *comm,
-                             hoop_stream *stream)
-{
-    struct hoop_handle *handle = NULL;
-    enum hoop_status status;
-
-    if (way == AS_HANDLE) {
-        status = case_init(c, in, out, comm, stream, &handle);
-        if (status == HOOP_OK)
-            status = hoop_start(handle);
-        hoop_handle_free(handle);
-        return status;
-    }
-    if (way == IN_GROUP)
-        hoop_group_start();
-    status = case_call(c, in, out, comm, stream);
-    return way == IN_GROUP && status == HOOP_OK ? hoop_group_end() : status;
-}
-
-/* Fill, copy to the device, call, copy back, compare; with a stream all of it in its order, so that a call that does not
- * wait for what is before it, or is not waited for by what is behind, shows. */
-static enum hoop_status run_case(const struct hoop_case *c, enum way way, struct rank_space *space, int rank,
-                                 struct hoop_comm *comm, char *text, size_t size)
-{
-    const size_t in_bytes = case_in_bytes(c), out_bytes = case_out_bytes(c), all = in_bytes + out_bytes + 128;
-    const bool in_place = c->in_place && (!case_rooted(c) || rank == c->root);
-    const size_t in = 32 + (in_place ? case_in_offset(c, rank) : 0),
-                 out = 32 + (in_place ? case_out_offset(c, rank) : in_bytes + 32);
-    hoop_cu_stream stream = way == AT_ONCE ? NULL : space->cuda.stream[c->turn % STREAMS];
-
-    ck_assert_uint_le(all, SPACE);
-    memset(space->host, 0xa5, all);
-    if (case_gives(c, rank))
-        case_fill(c, rank, space->host + in);
-    cuda_copy(&space->cuda, space->device, space->host, all, stream);
-    if (stream)
-        cuda_wait_late(&space->cuda, space->host, all, stream); /* the host's copy is rubbish from here on */
-    enum hoop_status status =
-        call(c, way, space->device + in, space->device + out, comm, (hoop_stream *)(void *)stream);
-    cuda_copy(&space->cuda, space->host, space->device, all, stream);
-    cuda_synchronize(&space->cuda, stream);
-    if (status == HOOP_OK)
-        status = hoop_comm_async_error(comm);
-    if (status != HOOP_OK) {
-        char words[160];
-        case_text(c, words, sizeof words);
-        snprintf(text, size, "%s: %s", words, hoop_last_error(comm));
-        return status;
-    }
-    for (size_t i = 0; i < 32; i++)
-        if (space->host[i] != 0xa5 || space->host[all - 1 - i] != 0xa5) {
-            snprintf(text, size, "bytes around the buffers were written");
-            return HOOP_ERR_INTERNAL;
-        }
-    return !case_gets(c, rank) || case_check(c, rank, space->host + out, text, size) ? HOOP_OK : HOOP_ERR_INTERNAL;
-}
+/* ---- every collective ---- */
 
 static enum hoop_status run_grid(struct rank_space *space, int rank, struct hoop_comm *comm, char *text, size_t size)
 {
@@ -99,51 +34,23 @@ static enum hoop_status run_grid(struct rank_space *space, int rank, struct hoop
                                       .turn = turn};
                 if (!hoop_op_accepts(c.op, c.type))
                     c.op = !hoop_op_accepts(HOOP_SUM, c.type) ? HOOP_MINLOC + turn % 2 : HOOP_SUM;
-                status = run_case(&c, (enum way)(turn / 2 % WAYS), space, rank, comm, text, size);
+                status = space_run(&c, (enum way)(turn / 2 % WAYS), space, rank, comm, text, size);
             }
     return status;
-}
-
-/* Do calls go the way that is meant? argument of the tests: its name. */
-static bool goes(const struct hoop_comm *comm, const char *way)
-{
-    char *text = malloc(HOOP_EXPLAIN_TEXT), words[40];
-
-    if (!cuda_is_fake()) { /* what there is decides */
-        free(text);
-        return true;
-    }
-    snprintf(words, sizeof words, "\"way\":\"%s\"", way);
-    const bool good = hoop_explain(comm, "all_reduce", 4096, 1, text, HOOP_EXPLAIN_TEXT) == HOOP_OK &&
-                      (strstr(text, words) || hoop_comm_size(comm) == 1);
-    if (!good)
-        fprintf(stderr, "calls should go by %s: %s\n", way, text);
-    free(text);
-    return good;
-}
-
-static void open_space(struct rank_space *space, struct hoop_comm *comm)
-{
-    int ordinal = -1;
-
-    ck_assert_int_eq(hoop_comm_device(comm, &ordinal), HOOP_OK);
-    cuda_open(&space->cuda, ordinal, STREAMS);
-    space->host = cuda_host(&space->cuda, SPACE);
-    space->device = cuda_device(&space->cuda, SPACE);
 }
 
 static int run_process(struct harness_rank *self, struct hoop_comm *comm, const char *way)
 {
     struct rank_space space;
 
-    open_space(&space, comm);
-    if (!goes(comm, way))
+    space_open(&space, comm);
+    if (!space_goes(comm, way))
         return 1;
     if (run_grid(&space, self->rank, comm, self->report->text, sizeof self->report->text) != HOOP_OK)
         return 1;
     if (hoop_comm_destroy(comm) != HOOP_OK)
         return harness_tell(self, HOOP_ERR_INTERNAL, NULL);
-    cuda_close(&space.cuda);
+    space_close(&space);
     return 0;
 }
 
@@ -159,15 +66,15 @@ static int grid_of_thread(int rank, struct hoop_comm *comm, void *argument)
     struct rank_space space;
     char text[1024] = "";
 
-    open_space(&space, comm);
-    if (!goes(comm, argument))
+    space_open(&space, comm);
+    if (!space_goes(comm, argument))
         return 1;
     const enum hoop_status status = run_grid(&space, rank, comm, text, sizeof text);
     if (status != HOOP_OK)
         fprintf(stderr, "rank %d: %s\n", rank, text);
     if (status != HOOP_OK || hoop_comm_destroy(comm) != HOOP_OK)
         return 1;
-    cuda_close(&space.cuda);
+    space_close(&space);
     return 0;
 }
 
@@ -240,7 +147,7 @@ START_TEST(one_gpu_and_one_thread)
     setenv("HOOP_SHARED_GPU", "1", 1);
     ck_assert_int_eq(hoop_comm_init_all(comm, RANKS), HOOP_OK);
     for (int rank = 0; rank < RANKS; rank++) {
-        open_space(&space[rank], comm[rank]);
+        space_open(&space[rank], comm[rank]);
         for (int i = 0; i < COUNT; i++)
             ((int *)(void *)space[rank].host)[i] = rank + i;
         cuda_copy(&space[rank].cuda, space[rank].device, space[rank].host, COUNT * sizeof(int),
@@ -265,7 +172,7 @@ START_TEST(one_gpu_and_one_thread)
         ck_assert_int_eq(hoop_comm_abort(comm[rank]), HOOP_OK);
     for (int rank = 0; rank < RANKS; rank++) {
         hoop_comm_destroy(comm[rank]);
-        cuda_close(&space[rank].cuda);
+        space_close(&space[rank]);
     }
 }
 END_TEST
@@ -278,7 +185,7 @@ static int captured(int rank, struct hoop_comm *comm, void *argument)
 
     (void)rank;
     (void)argument;
-    open_space(&space, comm);
+    space_open(&space, comm);
     *(void **)&begin = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuStreamBeginCapture_v2");
     ck_assert_int_eq(hoop_cuda_enter(space.cuda.cuda), HOOP_OK);
     ck_assert_int_eq(begin(space.cuda.stream[0], HOOP_CU_CAPTURE_RELAXED), HOOP_CU_SUCCESS);
@@ -289,7 +196,7 @@ static int captured(int rank, struct hoop_comm *comm, void *argument)
     const bool good = hoop_all_reduce(space.device, space.device, 10, HOOP_F32, HOOP_SUM, comm, NULL) == HOOP_OK;
     if (hoop_comm_destroy(comm) != HOOP_OK)
         return 1;
-    cuda_close(&space.cuda);
+    space_close(&space);
     return status == HOOP_ERR_UNSUPPORTED && told && good ? 0 : 1;
 }
 
@@ -307,12 +214,12 @@ static int left_alone(int rank, struct hoop_comm *comm, void *argument)
     struct rank_space space;
 
     (void)argument;
-    open_space(&space, comm);
+    space_open(&space, comm);
     const enum hoop_status status = rank == 0 ? hoop_comm_abort(comm)
                                               : hoop_all_reduce(space.device, space.device, 10, HOOP_F32, HOOP_SUM,
                                                                 comm, (hoop_stream *)(void *)space.cuda.stream[0]);
     hoop_comm_destroy(comm);
-    cuda_close(&space.cuda);
+    space_close(&space);
     return status == (rank == 0 ? HOOP_OK : HOOP_ERR_ABORTED) ? 0 : 1;
 }
 
@@ -380,7 +287,7 @@ static int bad_path_of_process(struct harness_rank *self)
         return 1;
     if (bad->way == kernel)
         return run_process(self, comm, kernel);
-    return goes(comm, bad->way) && hoop_comm_destroy(comm) == HOOP_OK ? 0 : 1;
+    return space_goes(comm, bad->way) && hoop_comm_destroy(comm) == HOOP_OK ? 0 : 1;
 }
 
 START_TEST(paths_that_are_bad)
@@ -471,8 +378,8 @@ START_TEST(wrong_streams_and_buffers)
 
     settings(2);
     ck_assert_int_eq(hoop_comm_init_all(comm, 2), HOOP_OK);
-    open_space(&space, comm[0]);
-    open_space(&other, comm[1]);
+    space_open(&space, comm[0]);
+    space_open(&other, comm[1]);
     ck_assert_int_eq(hoop_stream_create(&host_stream), HOOP_OK);
     hoop_stream *stream = (hoop_stream *)(void *)space.cuda.stream[0],
                 *wrong = (hoop_stream *)(void *)other.cuda.stream[0];
@@ -489,8 +396,8 @@ START_TEST(wrong_streams_and_buffers)
         ck_assert_int_eq(hoop_comm_abort(comm[i]), HOOP_OK);
     for (int i = 0; i < 2; i++)
         hoop_comm_destroy(comm[i]);
-    cuda_close(&space.cuda);
-    cuda_close(&other.cuda);
+    space_close(&space);
+    space_close(&other);
 }
 END_TEST
 
@@ -502,7 +409,7 @@ static int kinds_that_differ(struct harness_rank *self)
 
     if (comm == NULL)
         return 1;
-    open_space(&space, comm);
+    space_open(&space, comm);
     unsigned char *buffer = self->rank == 0 ? space.device : space.host;
     enum hoop_status status = hoop_all_reduce(buffer, buffer, 100, HOOP_I32, HOOP_SUM, comm, NULL);
     if (status == HOOP_OK) /* whoever was told late */
@@ -530,7 +437,7 @@ static int survive(struct harness_rank *self)
 
     if (comm == NULL)
         return 1;
-    open_space(&space, comm);
+    space_open(&space, comm);
     hoop_barrier(comm, NULL); /* all have joined; who leaves it last may see the death already */
     if (self->rank == 1)
         raise(SIGKILL);
@@ -540,7 +447,7 @@ static int survive(struct harness_rank *self)
     const enum hoop_status status = hoop_comm_async_error(comm);
     harness_tell(self, status, comm);
     hoop_comm_destroy(comm);
-    cuda_close(&space.cuda);
+    space_close(&space);
     return (given == HOOP_OK || given == HOOP_ERR_PEER) && status == HOOP_ERR_PEER &&
                    strstr(self->report->text, "rank 1")
                ? 0

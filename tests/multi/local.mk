@@ -90,11 +90,19 @@ tests_multi_device_direct_LDADD = $(TEST_LIBS)
 tests_multi_device_kernels_SOURCES = tests/multi/device_kernels.c tests/cuda_help.c tests/harness.c
 tests_multi_device_kernels_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_device_kernels_LDADD = $(TEST_LIBS)
-tests_multi_device_SOURCES = tests/multi/device.c tests/cases.c tests/cuda_help.c tests/cuda_help.h tests/harness.c
+tests_multi_device_SOURCES = tests/multi/device.c tests/cases.c tests/cuda_help.c tests/cuda_help.h tests/device_space.c tests/device_space.h \
+	tests/harness.c
 tests_multi_device_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_device_LDADD = $(TEST_LIBS)
 tests_multi_device_calls_SOURCES = tests/multi/device_calls.c tests/cuda_help.c tests/harness.c
 tests_multi_device_calls_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_device_calls_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += tests/multi/device_grid
+TESTS += tests/multi/device_grid
+GRID_TESTS = tests/multi/device_grid
+tests_multi_device_grid_SOURCES = tests/multi/device_grid.c tests/cases.c tests/cuda_help.c tests/device_space.c tests/harness.c
+tests_multi_device_grid_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_multi_device_grid_LDADD = $(TEST_LIBS)
 endif
 endif
