@@ -104,5 +104,11 @@ GRID_TESTS = tests/multi/device_grid
 tests_multi_device_grid_SOURCES = tests/multi/device_grid.c tests/cases.c tests/cuda_help.c tests/device_space.c tests/harness.c
 tests_multi_device_grid_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_device_grid_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += tests/multi/device_faults
+TESTS += tests/multi/device_faults
+tests_multi_device_faults_SOURCES = tests/multi/device_faults.c tests/cuda_help.c tests/harness.c
+tests_multi_device_faults_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_multi_device_faults_LDADD = $(TEST_LIBS)
 endif
 endif
