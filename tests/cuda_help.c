@@ -2,6 +2,7 @@
 #include "cuda_help.h"
 
 #include <check.h>
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,4 +158,54 @@ void cuda_wait_late(struct cuda_help *help, void *memory, size_t bytes, hoop_cu_
 void cuda_synchronize(struct cuda_help *help, hoop_cu_stream stream)
 {
     GOOD(hoop_cuda_stream_wait(help->cuda, stream, UINT64_MAX));
+}
+
+/* ---- graphs: entry points that the library itself does not use ---- */
+
+typedef hoop_cu_result (*entry_begin)(hoop_cu_stream, hoop_cu_capture_mode);
+typedef hoop_cu_result (*entry_end)(hoop_cu_stream, hoop_cu_graph *);
+typedef hoop_cu_result (*entry_instantiate)(hoop_cu_graph_exec *, hoop_cu_graph, unsigned long long);
+typedef hoop_cu_result (*entry_launch)(hoop_cu_graph_exec, hoop_cu_stream);
+typedef hoop_cu_result (*entry_drop)(void *);
+
+static void *entry(const char *name)
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW), *found = driver ? dlsym(driver, name) : NULL;
+
+    ck_assert_msg(found != NULL, "the driver has no %s", name);
+    dlclose(driver); /* the library keeps it open */
+    return found;
+}
+
+#define CALL(help, type, name, ...)                                                                             \
+    do {                                                                                                        \
+        GOOD(hoop_cuda_enter((help)->cuda));                                                                    \
+        GOOD(hoop_cuda_check(((type)(uintptr_t)entry(name))(__VA_ARGS__), name, (help)->cuda->device.ordinal)); \
+        hoop_cuda_leave((help)->cuda);                                                                          \
+    } while (0)
+
+void cuda_capture(struct cuda_help *help, hoop_cu_stream stream)
+{
+    CALL(help, entry_begin, "cuStreamBeginCapture_v2", stream, HOOP_CU_CAPTURE_THREAD_LOCAL);
+}
+
+hoop_cu_graph_exec cuda_captured(struct cuda_help *help, hoop_cu_stream stream)
+{
+    hoop_cu_graph graph;
+    hoop_cu_graph_exec recorded;
+
+    CALL(help, entry_end, "cuStreamEndCapture", stream, &graph);
+    CALL(help, entry_instantiate, "cuGraphInstantiateWithFlags", &recorded, graph, 0);
+    CALL(help, entry_drop, "cuGraphDestroy", graph);
+    return recorded;
+}
+
+void cuda_replay(struct cuda_help *help, hoop_cu_graph_exec graph, hoop_cu_stream stream)
+{
+    CALL(help, entry_launch, "cuGraphLaunch", graph, stream);
+}
+
+void cuda_forget(struct cuda_help *help, hoop_cu_graph_exec graph)
+{
+    CALL(help, entry_drop, "cuGraphExecDestroy", graph);
 }

@@ -44,4 +44,10 @@ void cuda_wait_late(struct cuda_help *help, void *memory, size_t bytes, hoop_cu_
 /* Wait for the stream. */
 void cuda_synchronize(struct cuda_help *help, hoop_cu_stream stream);
 
+/* Capture what this thread gives to the stream from here on; end it with something that can be replayed, and is to be forgotten. */
+void cuda_capture(struct cuda_help *help, hoop_cu_stream stream);
+hoop_cu_graph_exec cuda_captured(struct cuda_help *help, hoop_cu_stream stream);
+void cuda_replay(struct cuda_help *help, hoop_cu_graph_exec graph, hoop_cu_stream stream);
+void cuda_forget(struct cuda_help *help, hoop_cu_graph_exec graph);
+
 #endif

@@ -110,5 +110,11 @@ TESTS += tests/multi/device_faults
 tests_multi_device_faults_SOURCES = tests/multi/device_faults.c tests/cuda_help.c tests/harness.c
 tests_multi_device_faults_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_device_faults_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += tests/multi/device_graphs
+TESTS += tests/multi/device_graphs
+tests_multi_device_graphs_SOURCES = tests/multi/device_graphs.c tests/cases.c tests/cuda_help.c tests/device_space.c tests/harness.c
+tests_multi_device_graphs_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_multi_device_graphs_LDADD = $(TEST_LIBS)
 endif
 endif

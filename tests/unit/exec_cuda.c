@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* The device executor: four ranks of this process on four devices, or sharing those there are, links by hand in their memory. */
 #include <check.h>
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -179,49 +178,30 @@ END_TEST
 
 START_TEST(graphs)
 {
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
-    hoop_cu_result (*begin)(hoop_cu_stream, int), (*end)(hoop_cu_stream, hoop_cu_graph *),
-        (*instantiate)(hoop_cu_graph_exec *, hoop_cu_graph, unsigned long long),
-        (*replay)(hoop_cu_graph_exec, hoop_cu_stream), (*drop)(hoop_cu_graph), (*drop_exec)(hoop_cu_graph_exec);
     hoop_cu_graph_exec recorded[RANKS];
-
-    *(void **)&begin = dlsym(driver, "cuStreamBeginCapture_v2");
-    *(void **)&end = dlsym(driver, "cuStreamEndCapture");
-    *(void **)&instantiate = dlsym(driver, "cuGraphInstantiateWithFlags");
-    *(void **)&replay = dlsym(driver, "cuGraphLaunch");
-    *(void **)&drop = dlsym(driver, "cuGraphDestroy");
-    *(void **)&drop_exec = dlsym(driver, "cuGraphExecDestroy");
-    ck_assert(begin && end && instantiate && replay && drop && drop_exec);
-    open_all(true);
     struct hoop_case c = sum;
+
+    open_all(true);
     c.count = 3000;
     plan_all(&c, "ring");
     for (int i = 0; i < RANKS; i++) {
-        hoop_cu_graph graph;
-        GOOD(hoop_cuda_enter(rank[i].device.cuda));
-        ck_assert_int_eq(begin(rank[i].device.stream[0], HOOP_CU_CAPTURE_GLOBAL), HOOP_CU_SUCCESS);
+        cuda_capture(&rank[i].device, rank[i].device.stream[0]);
         launch_one(&c, i, 9, 0);
-        ck_assert_int_eq(end(rank[i].device.stream[0], &graph), HOOP_CU_SUCCESS);
-        ck_assert_int_eq(instantiate(&recorded[i], graph, 0), HOOP_CU_SUCCESS);
-        ck_assert_int_eq(drop(graph), HOOP_CU_SUCCESS);
-        hoop_cuda_leave(rank[i].device.cuda);
+        recorded[i] = cuda_captured(&rank[i].device, rank[i].device.stream[0]);
     }
     for (int turn = 0; turn < 100; turn++) {
         c.turn = (unsigned)turn;
         for (int i = 0; i < RANKS; i++)
             give(&c, i);
-        for (int i = 0; i < RANKS; i++) {
-            GOOD(hoop_cuda_enter(rank[i].device.cuda));
+        for (int i = 0; i < RANKS; i++)
             if (turn % 10 == 3)
                 launch_one(&c, i, 11, 0);
             else
-                ck_assert_int_eq(replay(recorded[i], rank[i].device.stream[0]), HOOP_CU_SUCCESS);
-            hoop_cuda_leave(rank[i].device.cuda);
-        }
+                cuda_replay(&rank[i].device, recorded[i], rank[i].device.stream[0]);
         check_all(&c, 0);
     }
     for (int i = 0; i < RANKS; i++)
-        ck_assert_int_eq(drop_exec(recorded[i]), HOOP_CU_SUCCESS);
+        cuda_forget(&rank[i].device, recorded[i]);
     close_all();
 }
 END_TEST
