@@ -38,7 +38,7 @@ bench()
 right_rows() { grep -v '^#' "$out" | awk -v plan="$1" 'NF == 18 && $9 == 0 && $13 == 0 && $18 ~ plan' | wc -l; }
 
 for collective in all_reduce reduce broadcast all_gather reduce_scatter all_to_all all_gatherv all_to_allv gather scatter; do
-    bench 3 $collective --device cuda -b 1000 -e 100000 -f 100 -n 2 -w 1
+    bench 4 $collective --device cuda -b 1000 -e 100000 -f 100 -n 2 -w 1
     expect "$collective: code" [ "$code" -eq 0 ]
     expect "$collective: rows" [ "$(right_rows .)" -eq 2 ]
 done
