@@ -2,6 +2,8 @@
 /* What the search for rings and chains finds, for people. */
 #include "show.h"
 
+enum { MOST_NODES = 4096 };
+
 static const char *const shapes[HOOP_TOPO_SHAPES] = {"ring", "chain"};
 
 static void tell_hop(FILE *out, const struct hoop_topo_channels *found)
@@ -12,6 +14,51 @@ static void tell_hop(FILE *out, const struct hoop_topo_channels *found)
         "hops between CPUs, since nothing nearer joins all GPUs"};
 
     fprintf(out, "%s (%s)\n", ways[found->worst], hoop_topo_hop_name(found->worst));
+}
+
+/* Of the RDMA interfaces nearest to a GPU the fastest, of those the one that fewest GPUs before it have taken; -1: there is none. */
+static int nic_for(const struct hoop_topo *topo, int gpu, const int *taken)
+{
+    const struct hoop_topo_node *nic;
+    enum hoop_topo_nccl best_path = HOOP_TOPO_NCCL_CLASSES;
+    int best = -1;
+
+    for (int i = 0; i < MOST_NODES && (nic = hoop_topo_node(topo, i)) != NULL; i++) {
+        if (nic->kind != HOOP_TOPO_NIC || !nic->rdma || nic->virtual_function)
+            continue;
+        const enum hoop_topo_nccl path = hoop_topo_nccl_class(topo, gpu, i);
+        const double more = best < 0 ? 0 : nic->port_speed.value - hoop_topo_node(topo, best)->port_speed.value;
+
+        if (best < 0 || path < best_path ||
+            (path == best_path && (more > 0 || (more == 0 && taken[i] < taken[best])))) {
+            best = i;
+            best_path = path;
+        }
+    }
+    return best;
+}
+
+/* Which interface each GPU would use for other hosts. */
+static void tell_nics(const struct hoop_topo *topo, FILE *out)
+{
+    const struct hoop_topo_node *gpu;
+    int taken[MOST_NODES] = {0};
+    const char *head = "\nTo other hosts:\n";
+
+    for (int i = 0; (gpu = hoop_topo_node(topo, i)) != NULL; i++) {
+        const int nic = gpu->kind == HOOP_TOPO_GPU ? nic_for(topo, i, taken) : -1;
+
+        if (nic < 0)
+            continue;
+        const struct hoop_topo_node *found = hoop_topo_node(topo, nic);
+        taken[nic]++;
+        fprintf(out, "%s  %s: %s %s (%s", head, gpu->label, found->label, found->name,
+                hoop_topo_nccl_name(hoop_topo_nccl_class(topo, i, nic)));
+        if (found->port_speed.source != HOOP_TOPO_UNKNOWN)
+            fprintf(out, ", port %.4g GB/s", found->port_speed.value);
+        fputs(")\n", out);
+        head = "";
+    }
 }
 
 bool show_channels(const struct hoop_topo *topo, FILE *out, enum hoop_topo_shape shape)
@@ -40,6 +87,7 @@ bool show_channels(const struct hoop_topo *topo, FILE *out, enum hoop_topo_shape
         fprintf(out, "  worst hop %s, limited by %s\n", hoop_topo_hop_name(found.channel[i].worst),
                 found.channel[i].limit);
     }
+    tell_nics(topo, out);
     return true;
 }
 
