@@ -21,9 +21,7 @@ size_t hoop_call_vector(const struct hoop_comm_call *call)
                                                                        : call->count;
 }
 
-/* The same as far as the choice of the algorithm goes, equal on all ranks: blocks of different sizes count as if all were as large
- * as the largest. */
-static size_t judged(const struct hoop_comm_call *call)
+size_t hoop_call_judged(const struct hoop_comm_call *call)
 {
     size_t elements;
 
@@ -204,7 +202,7 @@ static struct hoop_decision select_for(const struct hoop_comm_call *call, const 
 enum hoop_status hoop_comm_run_instead(const struct hoop_comm_call *call, uint64_t tag, struct hoop_record *record)
 {
     const struct hoop_problem problem = problem_of(call);
-    const size_t vector = judged(call);
+    const size_t vector = hoop_call_judged(call);
 
     call->comm->chosen = select_for(call, &problem, vector);
     record->plan = call->comm->chosen.algo->name;
@@ -216,9 +214,9 @@ static enum hoop_status run_together(const struct hoop_comm_call *call, uint64_t
     struct hoop_comm *comm = call->comm;
     const struct hoop_choice *choice = &comm->choice;
     const struct hoop_problem problem = problem_of(call);
-    const size_t vector = judged(call), published = hoop_coll_shape(call->coll)->in == HOOP_OWN_BLOCK
-                                                        ? call->count * hoop_call_element(call)
-                                                        : vector;
+    const size_t vector = hoop_call_judged(call), published = hoop_coll_shape(call->coll)->in == HOOP_OWN_BLOCK
+                                                                  ? call->count * hoop_call_element(call)
+                                                                  : vector;
     const bool even = call->blocks == NULL && comm->hosts.count == 1,
                direct = even && call->user == NULL && vector >= comm->flat.lend_least,
                small = even && published <= choice->flat_max, weigh = !direct && (choice->forced || !small);

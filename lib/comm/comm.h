@@ -69,6 +69,10 @@ static inline size_t hoop_call_element(const struct hoop_comm_call *call)
 /* Elements of the collective's whole vector. */
 size_t hoop_call_vector(const struct hoop_comm_call *call);
 
+/* Bytes of it as far as the choice of the algorithm goes, equal on all ranks: blocks of different sizes count as if all were as large
+ * as the largest. */
+size_t hoop_call_judged(const struct hoop_comm_call *call);
+
 /* Does this rank receive a combined vector, and how many elements of it? */
 size_t hoop_call_combined(const struct hoop_comm_call *call);
 

@@ -17,13 +17,15 @@
 
 enum scratch { TMP_SCRATCH, WIDE_IN_SCRATCH, WIDE_OUT_SCRATCH };
 
-/* Operators of the user are functions of the host, so they run there; so do blocks of different sizes and messages. */
+/* Operators of the user are functions of the host, so they run there; so do messages, and all_to_allv, whose ranks first tell each other
+ * their counts. */
 bool hoop_kernels_take(const struct hoop_comm_call *call)
 {
     const struct hoop_comm *comm = call->comm;
 
     return comm->device && comm->device->kernels && comm->ranks > 1 && (int)call->coll < HOOP_COLLS &&
-           call->blocks == NULL && (call->op <= HOOP_OPS || hoop_operator_is_premul(call->op));
+           (call->blocks == NULL || call->coll == HOOP_ALL_GATHER) &&
+           (call->op <= HOOP_OPS || hoop_operator_is_premul(call->op));
 }
 
 /* ---- the plan ---- */
@@ -41,7 +43,7 @@ static enum hoop_status launch_plan(const struct hoop_kernels *kernels, const st
                                     const struct hoop_comm_call *shown, hoop_cu_stream stream)
 {
     struct hoop_comm *comm = run->comm;
-    const size_t vector = hoop_call_vector(shown) * hoop_call_element(shown);
+    const size_t vector = hoop_call_judged(shown);
     const struct hoop_plan *plan = NULL;
     struct hoop_binding binding;
     hoop_cu_address tmp = 0;

@@ -130,13 +130,16 @@ static enum hoop_status plan_for_kernels(const struct hoop_comm_call *call, size
 enum hoop_status hoop_comm_plan(const struct hoop_comm_call *call, size_t vector, int channels,
                                 const struct hoop_plan **plan, struct hoop_binding *binding)
 {
+    const struct hoop_comm_blocks *blocks = call->blocks;
     struct hoop_comm *comm = call->comm;
     struct hoop_decision chosen;
     char name[HOOP_ALGO_TEXT];
 
     enum hoop_status status = plan_for_kernels(call, vector, channels, &chosen, plan);
     if (status == HOOP_OK)
-        status = hoop_bind(binding, *plan, call->count, hoop_call_element(call), comm->choice.frame, 1);
+        status = blocks ? hoop_bind_blocks(binding, *plan, blocks->in, blocks->out, blocks->largest,
+                                           hoop_call_element(call), comm->choice.frame, 1)
+                        : hoop_bind(binding, *plan, call->count, hoop_call_element(call), comm->choice.frame, 1);
     if (status != HOOP_OK)
         return status;
     hoop_algo_text(name, chosen.algo, chosen.inter, chosen.intra);

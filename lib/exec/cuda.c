@@ -34,7 +34,7 @@ struct hoop_cuda_exec {
     int seat;
     struct hoop_wait *wait; /* for the team */
     struct hoop_device_report *report;
-    hoop_cu_address report_address, pipes, states, views;
+    hoop_cu_address report_address, pipes, states, views, blocks_at;
     struct hoop_cuda_bring *bring;
     bool *connected;
     /* device memory, block by block; never given back while the executor lives */
@@ -137,6 +137,8 @@ static enum hoop_status make_tables(struct hoop_cuda_exec *exec)
         status = take_block(exec, state_bytes, &exec->states);
     if (status == HOOP_OK)
         status = take_block(exec, view_bytes, &exec->views);
+    if (status == HOOP_OK)
+        status = take_block(exec, 2 * (size_t)exec->ranks * sizeof(struct hoop_device_block), &exec->blocks_at);
     if (status == HOOP_OK)
         status = fill(exec, exec->pipes, 0, pipe_bytes);
     if (status == HOOP_OK)
@@ -398,13 +400,30 @@ static int threads_for(const struct hoop_cuda_exec *exec, const struct hoop_bind
     return threads < (size_t)exec->code->threads ? (int)threads : exec->code->threads;
 }
 
+/* Blocks of different sizes: launches follow each other, so all use one table. */
+static enum hoop_status bring_blocks(struct hoop_cuda_exec *exec, const struct hoop_binding *binding,
+                                     struct hoop_device_call *argument, hoop_cu_stream stream)
+{
+    const size_t bytes = 2 * (size_t)exec->ranks * sizeof(struct hoop_device_block);
+    struct hoop_device_block *block = hoop_calloc(1, bytes);
+
+    if (block == NULL)
+        return HOOP_ERR_MEMORY;
+    hoop_program_blocks(binding, exec->ranks, block);
+    argument->blocks = exec->blocks_at;
+    const enum hoop_status status = hoop_cuda_bring(exec->bring, exec->blocks_at, block, bytes, stream);
+    hoop_free(block);
+    return status;
+}
+
 static enum hoop_status enqueue(struct hoop_cuda_exec *exec, const struct hoop_cuda_call *call,
                                 struct hoop_device_call *argument, hoop_cu_stream stream)
 {
+    const int threads = threads_for(exec, call->binding);
     enum hoop_status status = hoop_cuda_exec_follow(exec, stream);
 
-    const int threads = threads_for(exec, call->binding);
-
+    if (status == HOOP_OK && call->binding->in_blocks)
+        status = bring_blocks(exec, call->binding, argument, stream);
     if (status == HOOP_OK)
         status = exec->team ? hoop_cuda_team_launch(exec->team, exec->seat, argument, threads, stream, exec->wait)
                             : launch(exec, exec->code->interpret, (int)call->plan->lanes, threads, argument, stream);
@@ -434,11 +453,9 @@ enum hoop_status hoop_cuda_exec_launch(struct hoop_cuda_exec *exec, const struct
         return hoop_fail(
             HOOP_ERR_UNSUPPORTED, "plan %s has %u lanes, but device %d holds %d at once: set HOOP_CHANNELS to fewer",
             call->plan->algo->name, call->plan->lanes, exec->cuda->device.ordinal, hoop_cuda_exec_lanes(exec));
-    enum hoop_status status =
-        hoop_program_bind(&argument, call->plan, call->binding, call->type, call->op, exec->small);
+    hoop_program_bind(&argument, call->plan, call->binding, call->type, call->op, exec->small);
     argument.flags |= (call->keep_in ? HOOP_DEVICE_KEEP_IN : 0) | (call->keep_out ? HOOP_DEVICE_KEEP_OUT : 0);
-    if (status == HOOP_OK)
-        status = program_of(exec, call->plan, &argument.lane);
+    const enum hoop_status status = program_of(exec, call->plan, &argument.lane);
     return status == HOOP_OK ? enqueue(exec, call, &argument, stream) : status;
 }
 

@@ -110,13 +110,9 @@ enum hoop_status hoop_program_write(const struct hoop_plan *plan, uint64_t addre
     return HOOP_OK;
 }
 
-enum hoop_status hoop_program_bind(struct hoop_device_call *call, const struct hoop_plan *plan,
-                                   const struct hoop_binding *binding, enum hoop_type type, enum hoop_op op,
-                                   size_t small)
+void hoop_program_bind(struct hoop_device_call *call, const struct hoop_plan *plan, const struct hoop_binding *binding,
+                       enum hoop_type type, enum hoop_op op, size_t small)
 {
-    if (binding->in_blocks || binding->out_blocks)
-        return hoop_fail(HOOP_ERR_UNSUPPORTED, "%s with blocks of different sizes does not run on a device",
-                         hoop_coll_name(plan->problem.coll));
     call->count = binding->count;
     call->slices = binding->slices;
     call->tmp_stride = binding->tmp_stride;
@@ -137,7 +133,27 @@ enum hoop_status hoop_program_bind(struct hoop_device_call *call, const struct h
                   (binding->out_is_block ? HOOP_DEVICE_OUT_IS_BLOCK : 0) |
                   (binding->empty_frames ? HOOP_DEVICE_EMPTY_FRAMES : 0) |
                   (binding->piece * binding->element <= small ? HOOP_DEVICE_SMALL_FRAMES : 0);
-    return HOOP_OK;
+}
+
+static struct hoop_device_block block_of(const struct hoop_binding *binding, struct hoop_extent extent)
+{
+    const size_t quotient = extent.count / binding->chunks_per_block, slices = binding->slices;
+
+    return (struct hoop_device_block){.first = extent.first,
+                                      .quotient = quotient,
+                                      .remainder = extent.count % binding->chunks_per_block,
+                                      .short_quotient = quotient / slices,
+                                      .short_remainder = quotient % slices,
+                                      .long_quotient = (quotient + 1) / slices,
+                                      .long_remainder = (quotient + 1) % slices};
+}
+
+void hoop_program_blocks(const struct hoop_binding *binding, int ranks, struct hoop_device_block *block)
+{
+    for (int rank = 0; rank < ranks; rank++) {
+        block[rank] = block_of(binding, binding->in_blocks[rank]);
+        block[ranks + rank] = block_of(binding, binding->out_blocks[rank]);
+    }
 }
 
 struct hoop_device_pipe hoop_program_pipe(const struct hoop_device_link *link)

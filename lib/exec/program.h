@@ -14,12 +14,13 @@ size_t hoop_program_bytes(const struct hoop_plan *plan);
 /* Write the plan as it will lie at `address`, a multiple of 16, into memory of that many bytes.   Errors: HOOP_ERR_MEMORY. */
 enum hoop_status hoop_program_write(const struct hoop_plan *plan, uint64_t address, void *memory);
 
-/* Fill in what a call takes from its plan and binding; buffers, state and tag are the caller's. Equal on all ranks: frames and
- * `small`, the most bytes of a piece that goes in words with flags (0 … HOOP_DEVICE_SMALL).
- * Errors: HOOP_ERR_UNSUPPORTED (blocks of different sizes: run such a call on the host). */
-enum hoop_status hoop_program_bind(struct hoop_device_call *call, const struct hoop_plan *plan,
-                                   const struct hoop_binding *binding, enum hoop_type type, enum hoop_op op,
-                                   size_t small);
+/* Fill in what a call takes from its plan and binding; buffers, blocks, state and tag are the caller's. Equal on all ranks: frames and
+ * `small`, the most bytes of a piece that goes in words with flags (0 … HOOP_DEVICE_SMALL). */
+void hoop_program_bind(struct hoop_device_call *call, const struct hoop_plan *plan, const struct hoop_binding *binding,
+                       enum hoop_type type, enum hoop_op op, size_t small);
+
+/* The blocks of a binding that has blocks of different sizes: of IN, one a rank, then of OUT. */
+void hoop_program_blocks(const struct hoop_binding *binding, int ranks, struct hoop_device_block *block);
 
 /* A link as the kernel keeps it, with no frames carried yet. */
 struct hoop_device_pipe hoop_program_pipe(const struct hoop_device_link *link);

@@ -133,6 +133,28 @@ XNOINLINE bool await_loans(const struct hoop_device_call *call, struct lane *lan
 
 /* ---- pieces and frames ---- */
 
+/* As hoop_bind_extent_of_block of plan/bind.c. */
+XNOINLINE struct piece locate_in_block(const struct hoop_device_call *call, uint32_t buffer, uint32_t chunk,
+                                       uint64_t slice)
+{
+    const uint32_t number = buffer == HOOP_TMP ? chunk % call->grid : chunk;
+    const uint32_t block = number / call->chunks_per_block, i = number % call->chunks_per_block;
+    const struct hoop_device_block *its =
+        XP(const struct hoop_device_block, call->blocks) + (buffer == HOOP_IN ? 0 : call->ranks) + block;
+    const bool longer = i < its->remainder;
+    const uint64_t quotient = longer ? its->long_quotient : its->short_quotient;
+    const uint64_t remainder = longer ? its->long_remainder : its->short_remainder;
+    const bool larger = slice < remainder;
+    const uint64_t first = its->first + i * its->quotient + (longer ? i : its->remainder) + slice * quotient +
+                           (larger ? slice : remainder);
+    struct piece piece;
+
+    piece.data = buffer == HOOP_TMP ? call->tmp + (uint64_t)(chunk - call->tmp_first) * call->tmp_stride
+                                    : (buffer == HOOP_IN ? call->in : call->out) + first * call->element;
+    piece.bytes = (quotient + larger) * call->element;
+    return piece;
+}
+
 /* As hoop_bind_extent of plan/bind.h, without divisions of 64 bits. */
 XNOINLINE struct piece locate(const struct hoop_device_call *call, uint32_t buffer, uint32_t chunk, uint64_t slice)
 {
@@ -144,6 +166,8 @@ XNOINLINE struct piece locate(const struct hoop_device_call *call, uint32_t buff
     xg base = buffer == HOOP_IN ? call->in : call->out;
     struct piece piece;
 
+    if (call->blocks)
+        return locate_in_block(call, buffer, chunk, slice);
     if (buffer == HOOP_TMP) {
         base = call->tmp + (uint64_t)(chunk - call->tmp_first) * call->tmp_stride;
     } else {

@@ -100,6 +100,13 @@ enum {
 /* In place of what a peer has to add to an address of ours: it does not reach that memory. */
 #define HOOP_DEVICE_NOT_SEEN UINT64_MAX
 
+/* A block with a count of its own, in elements: where it begins, and how chunks and slices cut it, as in a call. */
+struct hoop_device_block {
+    uint64_t first, quotient, remainder;
+    uint64_t short_quotient, short_remainder, long_quotient, long_remainder;
+    uint64_t unused;
+};
+
 /* Argument of the interpreter: one launch. Sizes are in elements. */
 struct hoop_device_call {
     uint64_t lane;   /* struct hoop_device_lane[lanes] */
@@ -107,6 +114,7 @@ struct hoop_device_call {
     uint64_t state;  /* struct hoop_device_state[state_lanes] */
     uint64_t report; /* struct hoop_device_report */
     uint64_t in, out, tmp;
+    uint64_t blocks; /* struct hoop_device_block of IN, one a rank, then of OUT; 0: all blocks are as below */
     uint64_t tag;    /* fingerprint of this call by itself */
     uint64_t number; /* of the call, for reports */
     uint64_t lend;   /* least bytes of a piece that is lent */
