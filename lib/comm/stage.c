@@ -4,9 +4,11 @@
  * Staging memory is a block of the board's heap, so that peers read it in place, pinned for the device. Blocks are kept for later calls,
  * since to pin memory takes long and may wait for the device.
  *
- * A call on a CUDA stream becomes four things in it: copies into the block, a gate, copies back, an event. The gate is a host
- * function that tells the worker, a thread of the communicator, that the data are there, and holds the stream until the worker has
- * run the calls. So the worker never touches the device, and no stream but the caller's own is needed: a second one could wait behind the
+ * A call on a CUDA stream becomes five things in it: copies into the block, a host function that tells the worker, a thread of the
+ * communicator, that the data are there, a gate that holds the stream until the worker has run the calls, copies back, an event. The gate
+ * is a word of pinned memory that the stream waits for. Drivers without such waits hold the stream in the host function, but a driver may run
+ * the host functions of all streams one after the other, so ranks in threads of one process could wait for each other there for ever. The
+ * worker never touches the device, and no stream but the caller's own is needed: a second one could wait behind the
  * first in the same queue of the device. What failed is known to the worker before the stream goes on.
  */
 #include "comm/stage.h"
@@ -23,7 +25,7 @@
 #include "exec/stream.h"
 #include "mem/cuda.h"
 
-enum { LEAST_BLOCK = 65536, LOOK_NS = 100000000, DRAIN_SECONDS = 30 };
+enum { LEAST_BLOCK = 65536, LOOK_NS = 100000000, DRAIN_SECONDS = 30, GATES = 1024 };
 
 struct block {
     struct block *next;
@@ -41,6 +43,7 @@ struct job {
     struct hoop_layout layout;
     struct block *block;
     hoop_cu_event end; /* behind the copies back */
+    uint64_t number;   /* of the job; its gate is number % GATES, and opens at number / GATES + 1 */
     bool ready, done;
 };
 
@@ -49,6 +52,9 @@ struct hoop_stage {
     struct hoop_cuda *cuda;
     hoop_cu_stream stream; /* the communicator's own, for calls without one */
     hoop_cu_event before;  /* on the legacy default stream */
+    uint64_t jobs_given;
+    uint32_t *gates; /* NULL: host functions hold the streams */
+    hoop_cu_address gates_address;
     struct block *blocks;
     hoop_stream *worker;
     pthread_mutex_t lock; /* ready, done and blocks */
@@ -130,10 +136,45 @@ static enum hoop_status take_block(struct hoop_stage *stage, size_t bytes, struc
 
 /* ---- making ---- */
 
+/* In the stream: wait until the gate's word is `value`, or has gone on from there. */
+static bool wait_at_gate(const struct hoop_stage *stage, hoop_cu_stream stream, uint64_t gate, uint32_t value)
+{
+    const struct hoop_cuda_driver *driver = stage->cuda->driver;
+
+    if (hoop_cuda_enter(stage->cuda) != HOOP_OK)
+        return false;
+    const hoop_cu_result result =
+        driver->cuStreamWaitValue32(stream, stage->gates_address + gate * sizeof *stage->gates, value, 0);
+    hoop_cuda_leave(stage->cuda);
+    return result == HOOP_CU_SUCCESS;
+}
+
+/* Gates, if the driver can wait at one that is open. */
+static enum hoop_status make_gates(struct hoop_stage *stage)
+{
+    void *memory;
+
+    if (!stage->cuda->driver->cuStreamWaitValue32)
+        return HOOP_OK;
+    const enum hoop_status status =
+        hoop_cuda_host_alloc(stage->cuda, GATES * sizeof *stage->gates, &memory, &stage->gates_address);
+    if (status != HOOP_OK)
+        return status;
+    stage->gates = memory;
+    memset(stage->gates, 0, GATES * sizeof *stage->gates);
+    if (!wait_at_gate(stage, stage->stream, 0, 0)) {
+        hoop_cuda_host_free(stage->cuda, stage->gates);
+        stage->gates = NULL;
+    }
+    return HOOP_OK;
+}
+
 static enum hoop_status make(struct hoop_stage *stage)
 {
-    const enum hoop_status status = hoop_cuda_event_create(stage->cuda, &stage->before);
+    enum hoop_status status = hoop_cuda_event_create(stage->cuda, &stage->before);
 
+    if (status == HOOP_OK)
+        status = make_gates(stage);
     return status == HOOP_OK ? hoop_stream_create(&stage->worker) : status;
 }
 
@@ -267,8 +308,13 @@ enum hoop_status hoop_stage_run(struct hoop_comm *comm, const struct hoop_comm_c
 
 /* ---- in the order of a stream ---- */
 
-/* In the stream: the data are there; go on when the calls have run. */
-static void gate(void *data)
+static uint32_t opened(const struct job *job)
+{
+    return (uint32_t)(job->number / GATES + 1);
+}
+
+/* In the stream: the data are there. Without gates: go on when the calls have run. */
+static void tell(void *data)
 {
     struct job *job = data;
     struct hoop_stage *stage = job->stage;
@@ -276,8 +322,21 @@ static void gate(void *data)
     pthread_mutex_lock(&stage->lock);
     job->ready = true;
     pthread_cond_broadcast(&stage->changed);
-    while (!job->done)
+    while (!job->done && !stage->gates)
         pthread_cond_wait(&stage->changed, &stage->lock);
+    pthread_mutex_unlock(&stage->lock);
+}
+
+/* The calls have run: let the stream go on. */
+static void open_gate(struct job *job)
+{
+    struct hoop_stage *stage = job->stage;
+
+    pthread_mutex_lock(&stage->lock);
+    job->done = true;
+    if (stage->gates)
+        __atomic_store_n(&stage->gates[job->number % GATES], opened(job), __ATOMIC_RELEASE);
+    pthread_cond_broadcast(&stage->changed);
     pthread_mutex_unlock(&stage->lock);
 }
 
@@ -289,7 +348,7 @@ static enum hoop_status look_at_context(const struct job *job)
     return status == HOOP_AGAIN ? HOOP_OK : status;
 }
 
-/* Wait for the gate. */
+/* Wait for the word that the data are there. */
 static enum hoop_status await_data(struct job *job)
 {
     struct hoop_stage *stage = job->stage;
@@ -327,10 +386,7 @@ static enum hoop_status serve(void *data)
                                : hoop_comm_conclude(comm, status);
     if (status == HOOP_OK)
         mark(comm);
-    pthread_mutex_lock(&stage->lock);
-    job->done = true;
-    pthread_cond_broadcast(&stage->changed);
-    pthread_mutex_unlock(&stage->lock);
+    open_gate(job);
     hoop_comm_end_turn(comm, ticket);
     return HOOP_OK; /* the communicator has the error */
 }
@@ -376,16 +432,19 @@ static void reap(struct hoop_stage *stage)
     }
 }
 
-static enum hoop_status launch_gate(struct job *job, hoop_cu_stream stream)
+static enum hoop_status give_gate(struct job *job, hoop_cu_stream stream)
 {
-    const struct hoop_cuda *cuda = job->stage->cuda;
+    struct hoop_stage *stage = job->stage;
+    const struct hoop_cuda *cuda = stage->cuda;
     enum hoop_status status = hoop_cuda_enter(cuda);
 
     if (status != HOOP_OK)
         return status;
     status =
-        hoop_cuda_check(cuda->driver->cuLaunchHostFunc(stream, gate, job), "cuLaunchHostFunc", cuda->device.ordinal);
+        hoop_cuda_check(cuda->driver->cuLaunchHostFunc(stream, tell, job), "cuLaunchHostFunc", cuda->device.ordinal);
     hoop_cuda_leave(cuda);
+    if (status == HOOP_OK && stage->gates && !wait_at_gate(stage, stream, job->number % GATES, opened(job)))
+        return hoop_fail(HOOP_ERR_SYSTEM, "cuStreamWaitValue32 failed on device %d", cuda->device.ordinal);
     return status;
 }
 
@@ -395,7 +454,7 @@ static enum hoop_status give(struct job *job, hoop_cu_stream stream)
 
     enum hoop_status status = copy_in(stage, &job->layout, job->block, stream);
     if (status == HOOP_OK)
-        status = launch_gate(job, stream);
+        status = give_gate(job, stream);
     if (status == HOOP_OK)
         status = copy_back(stage, &job->layout, job->block, stream);
     const enum hoop_status recorded = hoop_cuda_event_record(stage->cuda, job->end, stream);
@@ -431,10 +490,7 @@ static enum hoop_status take_back(struct job *job, hoop_cu_stream stream, enum h
     char text[HOOP_ERROR_TEXT];
 
     snprintf(text, sizeof text, "%s", hoop_error_text());
-    pthread_mutex_lock(&stage->lock);
-    job->done = true; /* open the gate, if it is in the stream */
-    pthread_cond_broadcast(&stage->changed);
-    pthread_mutex_unlock(&stage->lock);
+    open_gate(job); /* if it is in the stream */
     hoop_cuda_stream_wait(stage->cuda, stream, hoop_deadline(DRAIN_SECONDS));
     return hoop_fail(status, "%s", text);
 }
@@ -477,6 +533,7 @@ enum hoop_status hoop_stage_submit(struct hoop_comm_batch *batch)
     }
     reap(stage);
     job->stage = stage;
+    job->number = stage->jobs_given++;
     status = prepare(job, batch);
     if (status == HOOP_OK)
         status = start(job, (hoop_cu_stream)(void *)batch->stream);
@@ -506,6 +563,8 @@ void hoop_stage_free(struct hoop_stage *stage)
         return;
     while (stage->blocks)
         give_back(stage, stage->blocks);
+    if (stage->gates)
+        hoop_cuda_host_free(stage->cuda, stage->gates);
     if (stage->before)
         hoop_cuda_event_destroy(stage->cuda, stage->before);
     pthread_mutex_destroy(&stage->lock);

@@ -74,7 +74,7 @@ static void wait_for_value(const struct fake_stream *stream, const struct fake_o
         const uint32_t noted = fake_bell_note(bell);
 
         if (!holds(operation))
-            fake_bell_sleep(bell, noted, 2000000);
+            fake_bell_sleep(bell, noted, 100000); /* a store of the host rings no bell */
         fake_bell_leave(bell);
     }
 }
@@ -87,6 +87,19 @@ static void guard(struct fake_stream *stream, void (*function)(void *), void *da
         atomic_compare_exchange_strong(&stream->context->error, &none, ILLEGAL_ADDRESS);
     }
     fake_ring_all();
+}
+
+static void call_host(const struct fake_operation *operation)
+{
+    static pthread_mutex_t caller = PTHREAD_MUTEX_INITIALIZER;
+
+    if (fake_options.ONE_CALLER)
+        pthread_mutex_lock(&caller);
+    fake_thread.callback = true;
+    operation->call.function(operation->call.data);
+    fake_thread.callback = false;
+    if (fake_options.ONE_CALLER)
+        pthread_mutex_unlock(&caller);
 }
 
 /* After an error a context does nothing more, but fences are reached, so that nobody waits for ever. */
@@ -104,9 +117,7 @@ void fake_operation_run(struct fake_stream *stream, struct fake_operation *opera
             guard(stream, run_fill, operation, "a fill");
         break;
     case FAKE_CALL:
-        fake_thread.callback = true;
-        operation->call.function(operation->call.data);
-        fake_thread.callback = false;
+        call_host(operation);
         break;
     case FAKE_RECORD:
         fake_fence_set(operation->fence);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* Rules of streams, events and kernels. */
+#include <stdatomic.h>
+
 #include "tests/fakecuda/rules.h"
 
 /* ---- streams ---- */
@@ -118,6 +120,36 @@ static void call_inside(void *data)
     inside = cu.cuStreamQuery(data);
 }
 
+static atomic_int callers, most_callers;
+
+static void count_callers(void *unused)
+{
+    const int now = atomic_fetch_add(&callers, 1) + 1;
+
+    (void)unused;
+    if (now > atomic_load(&most_callers))
+        atomic_store(&most_callers, now);
+    usleep(2000);
+    atomic_fetch_sub(&callers, 1);
+}
+
+/* Whoever waits in one for another stream's waits for ever. */
+START_TEST(host_functions_run_one_by_one)
+{
+    enum { STREAMS = 4 };
+    handle queue[STREAMS];
+
+    begin(1);
+    for (int i = 0; i < STREAMS; i++)
+        queue[i] = stream();
+    for (int i = 0; i < 4 * STREAMS; i++)
+        GOOD(cu.cuLaunchHostFunc(queue[i % STREAMS], count_callers, NULL));
+    for (int i = 0; i < STREAMS; i++)
+        GOOD(cu.cuStreamSynchronize(queue[i]));
+    ck_assert_int_eq(atomic_load(&most_callers), 1);
+}
+END_TEST
+
 START_TEST(host_functions_may_not_call)
 {
     handle queue;
@@ -217,6 +249,7 @@ void rules_of_work(TCase *tests)
     tcase_add_test(tests, streams_belong_to_contexts);
     tcase_add_test(tests, events_stand_for_their_last_record);
     tcase_add_test(tests, legacy_stream_orders_blocking_ones);
+    tcase_add_test(tests, host_functions_run_one_by_one);
     tcase_add_test(tests, host_functions_may_not_call);
     tcase_add_test(tests, blocks_are_resident_up_to_a_limit);
     tcase_add_test(tests, blocks_beyond_the_limit_follow);
