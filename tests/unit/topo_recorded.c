@@ -112,7 +112,7 @@ static void check_links(const struct hoop_topo *topo, const struct row *row)
         const long expected = strtol(cell, NULL, 10); /* 0 for "X" and "self12" */
 
         hoop_topo_fabric(topo, a, b, &count, NULL);
-        ck_assert_msg(count.value == expected, "%s, GPU%d: %g links, not %s", row->cell[1], i - 2, count.value,
+        ck_assert_msg(count.value == (double)expected, "%s, GPU%d: %g links, not %s", row->cell[1], i - 2, count.value,
                       row->cell[i]);
     }
 }
