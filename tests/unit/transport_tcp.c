@@ -160,10 +160,10 @@ START_TEST(next_address)
 
     struct tcp_link *inner = (struct tcp_link *)link;
     ck_assert_int_ge(inner->tries_count, 1);
-    inner->tries[1] = inner->tries[0];
-    inner->tries[0].port = gone->port[0]; /* a hoop that does not expect us, and soon nobody */
-    inner->tries_count = 2;
-    inner->trying = -1;
+    inner->tries[1] = inner->tries[2] = inner->tries[0];
+    inner->tries[1].port = gone->port[0]; /* a hoop that does not expect us, and soon nobody */
+    inner->tries_count = 3;
+    inner->trying = 0;
     tcp_try_next(inner, "the test");
     ck_assert_int_eq(other->transport->recv(other, &in, 1, TAG), HOOP_OK);
     ck_assert_int_eq(link->transport->send(link, &out, 1, TAG, 0), HOOP_OK);

@@ -3,7 +3,7 @@
 
 int main(int argc, char **argv)
 {
-    struct options options;
+    static struct options options; /* with all that it points to as long as the program lives */
 
     options_parse(&options, argc, argv);
     return guard_run(&options);
