@@ -36,7 +36,7 @@ enum hoop_status hoop_device_team_make(struct hoop_comm *comm, uint64_t *id)
     int seat, seats;
 
     count(comm, &seat, &seats);
-    return hoop_cuda_team_new(&comm->device->team, comm->device->cuda, seats, comm->lanes - 1, id);
+    return hoop_cuda_team_new(&comm->device->team, comm->device->cuda, seats, id);
 }
 
 enum hoop_status hoop_device_team_enter(struct hoop_comm *comm, uint64_t id)

@@ -24,7 +24,7 @@ struct seat {
 struct hoop_cuda_team {
     struct hoop_cuda_team *next;
     uint64_t id;
-    int seats, members, lanes;
+    int seats, members;
     struct hoop_cuda *cuda;
     const struct hoop_cuda_code *code;
     hoop_cu_stream stream;
@@ -66,7 +66,7 @@ static void free_team(struct hoop_cuda_team *team)
     hoop_free(team);
 }
 
-static enum hoop_status check_room(const struct hoop_cuda_team *team)
+static enum hoop_status check_device(const struct hoop_cuda_team *team)
 {
     const struct hoop_cuda_device *device = &team->cuda->device;
 
@@ -74,11 +74,6 @@ static enum hoop_status check_room(const struct hoop_cuda_team *team)
         return hoop_fail(HOOP_ERR_UNSUPPORTED,
                          "device %d, %s, has no cooperative launches, which ranks that share it need", device->ordinal,
                          device->name);
-    if (team->seats * team->lanes > team->code->resident)
-        return hoop_fail(
-            HOOP_ERR_UNSUPPORTED,
-            "device %d holds %d lanes at once, but its %d ranks may have %d each: set HOOP_CHANNELS to fewer",
-            device->ordinal, team->code->resident, team->seats, team->lanes);
     return HOOP_OK;
 }
 
@@ -89,7 +84,7 @@ static enum hoop_status equip(struct hoop_cuda_team *team)
 
     enum hoop_status status = hoop_cuda_code_get(team->cuda, &team->code);
     if (status == HOOP_OK)
-        status = check_room(team);
+        status = check_device(team);
     if (status == HOOP_OK)
         status = hoop_cuda_stream_create(team->cuda, true, &team->stream);
     if (status == HOOP_OK)
@@ -102,8 +97,7 @@ static enum hoop_status equip(struct hoop_cuda_team *team)
     return status;
 }
 
-enum hoop_status hoop_cuda_team_new(struct hoop_cuda_team **team, struct hoop_cuda *cuda, int seats, int lanes,
-                                    uint64_t *id)
+enum hoop_status hoop_cuda_team_new(struct hoop_cuda_team **team, struct hoop_cuda *cuda, int seats, uint64_t *id)
 {
     static uint64_t ids;
     struct hoop_cuda *again;
@@ -118,7 +112,6 @@ enum hoop_status hoop_cuda_team_new(struct hoop_cuda_team **team, struct hoop_cu
     }
     new->cuda = again;
     new->seats = seats;
-    new->lanes = lanes;
     new->members = 1;
     pthread_mutex_init(&new->lock, NULL);
     pthread_cond_init(&new->changed, NULL);

@@ -17,11 +17,9 @@ struct hoop_cuda_team;
 
 enum { HOOP_CUDA_TEAM_MOST = 64 };
 
-/* Make a team of `seats` ranks, of up to `lanes` lanes each; others of the process enter it by *id. The maker has entered it.
- * Errors: HOOP_ERR_UNSUPPORTED (no cooperative launches, or the device does not hold so many lanes at once: says why), HOOP_ERR_MEMORY,
- * the driver's. */
-enum hoop_status hoop_cuda_team_new(struct hoop_cuda_team **team, struct hoop_cuda *cuda, int seats, int lanes,
-                                    uint64_t *id);
+/* Make a team of `seats` ranks, whose executors each hold the lanes that they launch; others of the process enter it by *id. The maker has
+ * entered it.   Errors: HOOP_ERR_UNSUPPORTED (the device has no cooperative launches), HOOP_ERR_MEMORY, the driver's. */
+enum hoop_status hoop_cuda_team_new(struct hoop_cuda_team **team, struct hoop_cuda *cuda, int seats, uint64_t *id);
 
 /* Errors: HOOP_ERR_INTERNAL: there is none. */
 enum hoop_status hoop_cuda_team_enter(struct hoop_cuda_team **team, uint64_t id);
