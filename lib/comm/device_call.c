@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "comm/device.h"
+#include "comm/device_copy.h"
 #include "comm/device_team.h"
 #include "comm/kernel.h"
 #include "comm/stage.h"
@@ -119,7 +120,7 @@ static enum hoop_status check_cuda_stream(const struct hoop_comm_call *call, hoo
     if (status == HOOP_OK && capturing && !hoop_kernels_take(call))
         status = hoop_fail(HOOP_ERR_UNSUPPORTED,
                            "%s: the stream is being captured into a graph, but this call is staged "
-                           "through the host (hoop_explain says why); call outside of the capture",
+                           "through the host, or made by copies (hoop_explain says which); call outside of the capture",
                            name_of(call));
     if (status == HOOP_OK && capturing && hoop_device_team_waits(call->comm))
         status =
@@ -182,17 +183,18 @@ static enum hoop_status run_messages(struct hoop_comm *comm, const struct hoop_c
 enum hoop_status hoop_device_run(struct hoop_comm *comm, const struct hoop_comm_call *call, size_t calls)
 {
     enum hoop_status status = HOOP_OK;
-    size_t kernels = 0;
+    size_t unstaged = 0;
 
     for (size_t i = 0; i < calls; i++)
-        kernels += call[i].device && hoop_kernels_take(&call[i]);
-    if (kernels == 0)
+        unstaged += call[i].device && (hoop_kernels_take(&call[i]) || hoop_copies_take(&call[i]));
+    if (unstaged == 0)
         return hoop_stage_run(comm, call, calls);
     for (size_t i = 0; i < calls && status == HOOP_OK; i++)
         if ((int)call[i].coll <= HOOP_COLLS)
-            status = call[i].device && hoop_kernels_take(&call[i]) ? hoop_kernels_run(&call[i])
-                     : call[i].device                              ? hoop_stage_run(comm, &call[i], 1)
-                                                                   : hoop_comm_run_calls(comm, &call[i], 1);
+            status = !call[i].device               ? hoop_comm_run_calls(comm, &call[i], 1)
+                     : hoop_kernels_take(&call[i]) ? hoop_kernels_run(&call[i])
+                     : hoop_copies_take(&call[i])  ? hoop_copies_run(&call[i], true)
+                                                   : hoop_stage_run(comm, &call[i], 1);
     return status == HOOP_OK ? run_messages(comm, call, calls) : status;
 }
 

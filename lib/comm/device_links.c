@@ -385,6 +385,9 @@ static enum hoop_status begin(struct survey *survey)
 
     need_paths(survey);
     agree_channels(survey);
+    device->one_process = true;
+    for (int rank = 1; rank < ranks; rank++)
+        device->one_process &= hoop_device_same_process(&survey->comm->devices[0], &survey->comm->devices[rank]);
     for (int i = 0; i < ranks * ranks; i++)
         device->through_host |= survey->way[i] != 0 && path[survey->way[i] - 1].host;
     if (own(survey)->content &&
@@ -463,6 +466,13 @@ static void tell_ways(const struct survey *survey)
     size_t used = (size_t)snprintf(comm->device_way, size,
                                    "what combines by functions of the user is staged: they are functions of the host");
 
+    const size_t least = hoop_setting_size(&comm->settings, HOOP_SETTING_COPIES);
+    if (least > 0)
+        used += (size_t)snprintf(comm->device_way + used, size - used,
+                                 comm->device->one_process
+                                     ? "; broadcasts and gathers of HOOP_COPIES=%zu bytes and more go by copies"
+                                     : "; not all ranks are threads of one process, so HOOP_COPIES=%zu has no effect",
+                                 least);
     for (int peer = 0; peer < comm->ranks && used < size; peer++) {
         const char *refused = survey->refused[peer], *more = refused[0] ? " (not by " : "";
         if (way[peer])

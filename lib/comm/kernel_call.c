@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "comm/device.h"
+#include "comm/device_copy.h"
 #include "comm/kernel.h"
 #include "comm/lend.h"
 #include "health/verdict.h"
@@ -24,7 +25,7 @@ bool hoop_kernels_take(const struct hoop_comm_call *call)
     const struct hoop_comm *comm = call->comm;
 
     return comm->device && comm->device->kernels && comm->ranks > 1 && (int)call->coll < HOOP_COLLS &&
-           (call->blocks == NULL || call->coll == HOOP_ALL_GATHER) &&
+           (call->blocks == NULL || call->coll == HOOP_ALL_GATHER) && !hoop_copies_take(call) &&
            (call->op <= HOOP_OPS || hoop_operator_is_premul(call->op));
 }
 

@@ -21,6 +21,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "comm/device.h"
+#include "comm/device_copy.h"
 #include "comm/stage_layout.h"
 #include "exec/stream.h"
 #include "mem/cuda.h"
@@ -382,9 +383,11 @@ static enum hoop_status serve(void *data)
 
     enum hoop_status status = await_data(job);
     hoop_comm_wait_for_turn(comm, ticket);
-    status = status == HOOP_OK ? hoop_comm_run_calls(comm, job->batch->call, job->batch->calls)
-                               : hoop_comm_conclude(comm, status);
-    if (status == HOOP_OK)
+    if (status != HOOP_OK)
+        hoop_comm_conclude(comm, status);
+    else if (hoop_copies_take(job->batch->call))
+        hoop_copies_run(job->batch->call, false);
+    else if (hoop_comm_run_calls(comm, job->batch->call, job->batch->calls) == HOOP_OK)
         mark(comm);
     open_gate(job);
     hoop_comm_end_turn(comm, ticket);
@@ -470,6 +473,9 @@ static enum hoop_status prepare(struct job *job, const struct hoop_comm_batch *b
     job->batch = hoop_calloc(1, size);
     if (job->batch == NULL)
         return HOOP_ERR_MEMORY;
+    memcpy(job->batch, batch, size);
+    if (hoop_copies_take(batch->call)) /* alone in its batch; needs no memory of the host */
+        return HOOP_OK;
     enum hoop_status status = hoop_layout_make(&job->layout, batch->call, batch->calls);
     if (status != HOOP_OK)
         return status;
@@ -478,7 +484,6 @@ static enum hoop_status prepare(struct job *job, const struct hoop_comm_batch *b
     pthread_mutex_unlock(&stage->lock);
     if (status != HOOP_OK)
         return status;
-    memcpy(job->batch, batch, size);
     hoop_layout_apply(&job->layout, job->block->memory, job->batch->call);
     return HOOP_OK;
 }

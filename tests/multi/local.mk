@@ -90,6 +90,11 @@ tests_multi_device_direct_LDADD = $(TEST_LIBS)
 tests_multi_device_kernels_SOURCES = tests/multi/device_kernels.c tests/cuda_help.c tests/harness.c
 tests_multi_device_kernels_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_device_kernels_LDADD = $(TEST_LIBS)
+check_PROGRAMS += tests/multi/device_copies
+TESTS += tests/multi/device_copies
+tests_multi_device_copies_SOURCES = tests/multi/device_copies.c tests/cases.c tests/cuda_help.c tests/device_space.c tests/harness.c
+tests_multi_device_copies_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_multi_device_copies_LDADD = $(TEST_LIBS)
 tests_multi_device_SOURCES = tests/multi/device.c tests/cases.c tests/cuda_help.c tests/cuda_help.h tests/device_space.c tests/device_space.h \
 	tests/harness.c
 tests_multi_device_CPPFLAGS = $(TEST_CPPFLAGS)
