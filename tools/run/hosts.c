@@ -117,25 +117,31 @@ static char *shell_line(const struct options *options, char *const *environment)
 
 char **hosts_command(const struct options *options, int rank, char *const *environment)
 {
+    const bool by_shell = hosts_by_shell(options);
+    char *line = by_shell ? shell_line(options, environment) : NULL;
+    const size_t word_bytes = strlen(options->rsh) + 1, line_bytes = line ? strlen(line) + 1 : 0;
     size_t arguments = 0, used = 0;
-    char *words = strdup(options->rsh), *rest = words;
 
     while (options->program[arguments])
         arguments++;
-    char **command = calloc(WORDS + 1 + arguments + 1, sizeof(*command));
-    if (words == NULL || command == NULL) {
-        free(words);
+    const size_t places = WORDS + 1 + arguments + 1;
+    char **command = calloc(1, places * sizeof(*command) + word_bytes + line_bytes); /* the texts behind the array */
+    if (command == NULL || (by_shell && line == NULL)) {
+        free(line);
         free(command);
         return NULL;
     }
+    char *words = (char *)(command + places), *rest = words, *copy = words + word_bytes;
+    memcpy(words, options->rsh, word_bytes);
     for (char *word; used < WORDS && (word = strsep(&rest, " ")) != NULL;)
         if (*word)
             command[used++] = word;
     command[used++] = hosts_of(options, rank)->name;
-    if (hosts_by_shell(options))
-        command[used] = shell_line(options, environment);
+    if (by_shell)
+        command[used] = memcpy(copy, line, line_bytes);
     else
         memcpy(command + used, options->program, arguments * sizeof(*command));
+    free(line);
     return command;
 }
 

@@ -126,7 +126,7 @@ const char *hosts_parse(struct options *options, const char *text);
 const struct host *hosts_of(const struct options *options, int rank);
 /* Does --rsh take a line for a shell, and the id as its first line of input? */
 bool hosts_by_shell(const struct options *options);
-/* The command that starts a rank on its host; NULL: no memory. Its words live as long as the process. */
+/* The command that starts a rank on its host; malloc'd as one block; NULL: no memory. */
 char **hosts_command(const struct options *options, int rank, char *const *environment);
 /* See that the ranks' meeting can be reached from other hosts; false: printed. */
 bool hosts_meet(void);

@@ -147,5 +147,7 @@ out:
     close_pair(launch.outputs[0], keep);
     close_pair(launch.outputs[1], keep);
     free(launch.environment);
+    if (job->options->hosts)
+        free(launch.command);
     return code;
 }
