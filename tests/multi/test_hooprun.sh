@@ -248,6 +248,38 @@ test_logs()
     expect "no such folder: 125" [ $code -eq 125 ]
 }
 
+test_restarts()
+{
+    # a marker for each try; rank 1 fails in the first two, and rank 0 would stay
+    job -n 2 --max-restarts 3 --log-dir "$work/tries" sh -c 'echo try $HOOP_RESTART
+        [ $HOOP_RESTART -lt 2 ] || exit 0; [ $HOOP_RANK = 0 ] || exit 3; exec sleep '$mark
+    expect "the third try succeeds" [ $code -eq 0 ]
+    expect "three tries of both" [ "$(grep -c -x '\[[01]\] try [012]' "$out")" -eq 6 ]
+    expect "logs go on" [ "$(grep -c try "$work/tries/rank-1.log")" -eq 3 ]
+    expect "causes are told" [ "$(grep -c 'rank 1 .*exited with code 3' "$err")" -eq 2 ]
+    expect "restarts are told" [ "$(grep -c 'restart [12] of 3: starting all ranks again' "$err")" -eq 2 ]
+    expect "none left of the first tries" asleep 0
+
+    job -n 2 --max-restarts 1 sh -c 'echo $HOOP_ID; ulimit -n; [ $HOOP_RESTART = 1 ] && exit 5; kill -9 $$'
+    expect "the last try's code" [ $code -eq 5 ]
+    expect "a new id, the same limits" [ "$(cut -d ' ' -f 2 "$out" | sort -u | wc -l)" -eq 3 ]
+    expect "the cause comes last" last_line_has "rank [01] .*exited with code 5"
+    job -n 1 --max-restarts 3 true
+    expect "success is not repeated" [ "$code $(wc -c <"$err")" = "0 0" ]
+    job -n 1 --max-restarts 3 no-such-program
+    expect "what cannot start is not tried again" [ "$code $(wc -l <"$err")" = "127 1" ]
+    job -n 1 --max-restarts 3 --timeout 0.3 sleep $mark
+    expect "nor what takes too long" [ "$code $(wc -l <"$err")" = "124 1" ]
+    job -n 1 --max-restarts x true
+    expect "a number: usage" [ $code -eq 2 ]
+
+    start -n 2 --max-restarts 9 sh -c "echo ready; sleep $mark; exit 1"
+    await asleep 2
+    kill -s TERM $job
+    wait $job
+    expect "nor what the caller ends" [ "$(grep -c ready "$out")" -eq 2 ]
+}
+
 test_lines
 test_environment
 test_codes
@@ -255,6 +287,7 @@ test_signals
 test_limits
 test_leftovers
 test_logs
+test_restarts
 expect "none left at the end" asleep 0
 [ $failures -eq 0 ] && echo "all passed"
 exit $((failures > 0))

@@ -332,13 +332,13 @@ static void job_close(struct job *job)
     free(job->path);
 }
 
-static int run_job(struct job *job)
+/* Start all ranks and see them end. Returns the job's exit code; *over: a further try could not help. */
+static int try_once(struct job *job, bool *over)
 {
-    int code = prepare(job);
+    int code = start_ranks(job);
 
-    if (code != 0)
-        return code;
-    if ((code = start_ranks(job)) != 0) {
+    *over = code != 0;
+    if (*over) {
         sweep_children(SWEEP_SECONDS);
         return code;
     }
@@ -347,7 +347,27 @@ static int run_job(struct job *job)
     wind_up(job);
     flush_all(job);
     code = verdict_give(job);
-    flush_all(job);
+    take_signals(job);
+    *over = code == 0 || job->timed_out || job->stop_signal != 0 || job->restart >= job->options->restarts;
+    return code;
+}
+
+static int run_job(struct job *job)
+{
+    int code = prepare(job);
+    bool over = code != 0;
+
+    while (!over) {
+        code = try_once(job, &over);
+        if (!over) {
+            job->restart++;
+            job->phase = PHASE_RUN;
+            job->phase_deadline = 0;
+            verdict_forget(job);
+            output_say(job, "restart %d of %d: starting all ranks again", job->restart, job->options->restarts);
+        }
+        flush_all(job);
+    }
     return code;
 }
 

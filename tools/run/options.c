@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_BIND = 300, KEY_TIMEOUT, KEY_LOG, KEY_NO_PREFIX, KEY_HOSTS, KEY_RSH };
+enum { KEY_BIND = 300, KEY_TIMEOUT, KEY_LOG, KEY_NO_PREFIX, KEY_HOSTS, KEY_RSH, KEY_RESTARTS };
 
 static const struct argp_option table[] = {
     {"ranks", 'n', "N", 0, "number of ranks to start (default 1)", 0},
@@ -16,6 +16,8 @@ static const struct argp_option table[] = {
      0},
     {"bind", KEY_BIND, "core|none", 0, "core: give each rank cores of its own, in order; none: leave it (default)", 0},
     {"timeout", KEY_TIMEOUT, "SECONDS", 0, "end the job after this time, with exit code 124", 0},
+    {"max-restarts", KEY_RESTARTS, "K", 0, "start the whole job again after a rank failed, at most K times (default 0)",
+     0},
     {"log-dir", KEY_LOG, "DIRECTORY", 0, "also write each rank's output to DIRECTORY/rank-N.log, without prefix", 0},
     {"no-prefix", KEY_NO_PREFIX, NULL, 0, "do not put [rank] before each line", 0},
     {"quiet", 'q', NULL, 0, "do not show the ranks' output (see --log-dir)", 0},
@@ -50,6 +52,10 @@ static const struct hoop_manual_section sections[] = {
             "SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to every rank and its\n"
             "children. After one of the first four the ranks have 30 seconds; a second SIGINT kills\n"
             "them at once. Stopping hooprun from the terminal stops the ranks."},
+    {"RESTARTS", "With --max-restarts K a job in which a rank failed is cleared away as above and started again, all\n"
+                 "ranks on all hosts, with a new HOOP_ID and HOOP_RESTART counted up, at most K times. The ranks\n"
+                 "are to go on from what they have saved. A job that hooprun itself ends, by --timeout (which is\n"
+                 "the time of all tries together) or after a signal to it, is not started again. Logs go on."},
     {"EXIT STATUS", "0\tall ranks exited with 0\n"
                     "1-123\tthe code of the rank that failed first\n"
                     "124\tthe time of --timeout was over (ranks still running are named)\n"
@@ -58,9 +64,11 @@ static const struct hoop_manual_section sections[] = {
                     "127\tPROGRAM was not found; nothing was started\n"
                     "128+S\ta rank was killed by signal S; this outranks the errors that followed\n"
                     "\n"
+                    "With --max-restarts, that of the last try.\n"
                     "The last line on standard error names the rank that failed, and how."},
     {"VARIABLES OF THE RANKS", "HOOP_RANK, HOOP_SIZE\tthe rank, 0 to N - 1, and N\n"
                                "HOOP_LOCAL_RANK, HOOP_LOCAL_SIZE\tthe same, among the ranks of this host\n"
+                               "HOOP_RESTART\thow often the job was started again: 0, 1, ... K\n"
                                "HOOP_HOST\tthe entry of --hosts, if there is one\n"
                                "HOOP_ID\twhere and how to meet: a secret\n"
                                "OMP_NUM_THREADS, OPENBLAS_NUM_THREADS\t1, unless set\n"
@@ -82,6 +90,17 @@ static int parse_ranks(const char *text, struct argp_state *state)
     if (end == text || *end != '\0' || ranks < 1 || ranks > MOST_RANKS)
         argp_error(state, "-n %s: give a number of ranks from 1 to %d", text, MOST_RANKS);
     return (int)ranks;
+}
+
+static int parse_restarts(const char *text, struct argp_state *state)
+{
+    enum { MOST = 1000000 };
+    char *end;
+    const long restarts = strtol(text, &end, 10);
+
+    if (end == text || *end != '\0' || restarts < 0 || restarts > MOST)
+        argp_error(state, "--max-restarts %s: give a number from 0 to %d", text, MOST);
+    return (int)restarts;
 }
 
 static double parse_seconds(const char *text, struct argp_state *state)
@@ -137,6 +156,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         return 0;
     case KEY_TIMEOUT:
         options->timeout = parse_seconds(argument, state);
+        return 0;
+    case KEY_RESTARTS:
+        options->restarts = parse_restarts(argument, state);
         return 0;
     case KEY_LOG:
         options->log_directory = argument;

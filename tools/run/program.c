@@ -70,7 +70,7 @@ char *program_find(const char *name, int *code)
 static bool is_own(const char *entry)
 {
     static const char *const own[] = {"HOOP_RANK", "HOOP_SIZE", "HOOP_LOCAL_RANK", "HOOP_LOCAL_SIZE",
-                                      "HOOP_HOST", "HOOP_ID",   "HOOPRUN_TERMINAL"};
+                                      "HOOP_HOST", "HOOP_ID",   "HOOP_RESTART",    "HOOPRUN_TERMINAL"};
 
     for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++) {
         const size_t length = strlen(own[i]);
@@ -120,9 +120,9 @@ static void add_host(struct block *block, const struct options *options, int ran
     add(block, "HOOP_HOST", text);
 }
 
-char **program_environment(const struct options *options, int rank, const char *id)
+char **program_environment(const struct job *job, int rank, const char *id)
 {
-    enum { ADDED = 9, ADDED_BYTES = 1536 };
+    enum { ADDED = 10, ADDED_BYTES = 1536 };
     size_t count = 0;
     char **environment;
     struct block block;
@@ -137,8 +137,9 @@ char **program_environment(const struct options *options, int rank, const char *
         if (!is_own(*entry))
             *block.entry++ = *entry;
     add_number(&block, "HOOP_RANK", rank);
-    add_number(&block, "HOOP_SIZE", options->ranks);
-    add_host(&block, options, rank);
+    add_number(&block, "HOOP_SIZE", job->ranks);
+    add_number(&block, "HOOP_RESTART", job->restart);
+    add_host(&block, job->options, rank);
     add(&block, "HOOP_ID", id);
     if (getenv("OMP_NUM_THREADS") == NULL)
         add(&block, "OMP_NUM_THREADS", "1");

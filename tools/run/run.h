@@ -45,6 +45,7 @@ struct options {
     const char *rsh;
     bool bind_core, prefix, quiet;
     double timeout; /* seconds; 0: none */
+    int restarts;   /* most */
     const char *log_directory;
     char **program; /* arguments, NULL at the end; [0] as the user wrote it */
 };
@@ -89,6 +90,7 @@ enum phase {
 struct job {
     const struct options *options;
     int ranks, running, failures;
+    int restart; /* 0: the first try */
     struct rank *rank;
     struct sink sinks[2], *out, *err; /* err == out if both are the same file */
     int signals, guard;               /* signalfd; the end of a pipe that closes when the guard dies */
@@ -118,7 +120,7 @@ double now_seconds(void);
 /* program.c: the path of the program, malloc'd; NULL: *code says 126 or 127, and a message was printed. */
 char *program_find(const char *name, int *code);
 /* The environment of a rank: ours without what hooprun sets, then that. malloc'd as one block; NULL: no memory. */
-char **program_environment(const struct options *options, int rank, const char *id);
+char **program_environment(const struct job *job, int rank, const char *id);
 
 /* hosts.c: read the list of --hosts; NULL, or what is wrong with it. */
 const char *hosts_parse(struct options *options, const char *text);
@@ -154,6 +156,8 @@ int sweep_children(double seconds);
 
 /* verdict.c */
 void verdict_record(struct job *job, struct rank *rank, int wait_status);
-int verdict_give(struct job *job); /* prints the last line; returns the exit code */
+int verdict_give(struct job *job); /* says what the cause was; returns the exit code */
+/* Forget how the ranks ended. */
+void verdict_forget(struct job *job);
 
 #endif

@@ -123,7 +123,7 @@ int spawn_rank(struct job *job, struct rank *rank, const char *id)
     struct launch launch = {job, NULL, NULL, getpid(), rank->number, {{-1, -1}, {-1, -1}}, {-1, -1}, {-1, -1}};
     int keep = -1, code = EXIT_OWN_ERROR;
 
-    launch.environment = program_environment(job->options, rank->number, id);
+    launch.environment = program_environment(job, rank->number, id);
     if (launch.environment == NULL || !make_command(&launch, id) || !open_pipes(&launch) || (rank->pid = fork()) < 0) {
         output_error("rank %d: cannot be started: %s", rank->number, strerror(errno));
         rank->pid = 0;

@@ -63,6 +63,17 @@ static void say_cause(struct job *job, const struct rank *cause)
                    (int)cause->last_pid, cause->code, seconds, rest);
 }
 
+void verdict_forget(struct job *job)
+{
+    for (int r = 0; r < job->ranks; r++) {
+        struct rank *rank = &job->rank[r];
+
+        rank->failed = rank->by_job = false;
+        rank->code = rank->signal = rank->order = 0;
+    }
+    job->failures = 0;
+}
+
 int verdict_give(struct job *job)
 {
     const struct rank *cause = cause_of(job);
