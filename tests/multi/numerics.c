@@ -19,6 +19,12 @@ struct outcome {
     unsigned char in[MOST_RANKS][COUNT * 16], out[MOST_RANKS][COUNT * 16];
 };
 
+/* Calls that one communicator makes one after the other. */
+struct outcomes {
+    int many;
+    struct outcome of[HOOP_TYPES * HOOP_OPS];
+};
+
 /* Large, tiny, negative, subnormal: sums of these depend on the order. Any bits do for integers. */
 static void fill(struct outcome *outcome, int rank)
 {
@@ -42,25 +48,41 @@ static void fill(struct outcome *outcome, int rank)
             outcome->in[rank][i] = (unsigned char)((state = state * 6364136223846793005u + 1) >> 56);
 }
 
+static void add(struct outcomes *all, enum hoop_type type, enum hoop_op op, int ranks)
+{
+    struct outcome *outcome = &all->of[all->many++];
+
+    outcome->type = type;
+    outcome->op = op;
+    outcome->bytes = COUNT * hoop_type_size(type);
+    for (int rank = 0; rank < ranks; rank++)
+        fill(outcome, rank);
+}
+
 static int body(int rank, struct hoop_comm *comm, void *argument)
 {
-    struct outcome *outcome = argument;
-    const enum hoop_status status =
-        hoop_all_reduce(outcome->in[rank], outcome->out[rank], COUNT, outcome->type, outcome->op, comm, NULL);
+    struct outcomes *all = argument;
+    enum hoop_status status = HOOP_OK;
 
+    for (int i = 0; i < all->many && status == HOOP_OK; i++) {
+        struct outcome *outcome = &all->of[i];
+        status = hoop_all_reduce(outcome->in[rank], outcome->out[rank], COUNT, outcome->type, outcome->op, comm, NULL);
+    }
     return status != HOOP_OK || hoop_comm_destroy(comm) != HOOP_OK;
 }
 
-static void run(struct outcome *outcome, int ranks, const char *algo, const char *flat_max)
+static void run(struct outcomes *all, int ranks, const char *algo, const char *flat_max)
 {
     setenv("HOOP_ALGO", algo, 1);
     setenv("HOOP_FLAT_MAX", flat_max, 1);
-    memset(outcome->out, 0, sizeof outcome->out);
-    harness_threads(ranks, body, outcome);
-    for (int rank = 1; rank < ranks; rank++)
-        ck_assert_msg(memcmp(outcome->out[0], outcome->out[rank], outcome->bytes) == 0,
-                      "algo=%s ranks=%d type=%s op=%s: ranks 0 and %d differ", algo, ranks,
-                      hoop_type_name(outcome->type), hoop_op_name(outcome->op), rank);
+    for (int i = 0; i < all->many; i++)
+        memset(all->of[i].out, 0, sizeof all->of[i].out);
+    harness_threads(ranks, body, all);
+    for (int i = 0; i < all->many; i++)
+        for (int rank = 1; rank < ranks; rank++)
+            ck_assert_msg(memcmp(all->of[i].out[0], all->of[i].out[rank], all->of[i].bytes) == 0,
+                          "algo=%s ranks=%d type=%s op=%s: ranks 0 and %d differ", algo, ranks,
+                          hoop_type_name(all->of[i].type), hoop_op_name(all->of[i].op), rank);
 }
 
 /* The exact rules: rank-order sum in f32, one division, one rounding. */
@@ -82,26 +104,23 @@ static void check_narrow(const struct outcome *outcome, int ranks)
 
 START_TEST(flat_equals_its_plan)
 {
-    static struct outcome by_hand, by_plan;
+    static struct outcomes by_hand, by_plan;
 
-    for (int ranks = 2; ranks <= MOST_RANKS; ranks += ranks < 5 ? 1 : 2)
-        for (int op = 0; op < HOOP_OPS; op++) {
-            if (!hoop_op_accepts((enum hoop_op)op, (enum hoop_type)_i))
-                continue;
-            by_hand.type = by_plan.type = (enum hoop_type)_i;
-            by_hand.op = by_plan.op = (enum hoop_op)op;
-            by_hand.bytes = by_plan.bytes = COUNT * hoop_type_size(by_hand.type);
-            for (int rank = 0; rank < ranks; rank++) {
-                fill(&by_hand, rank);
-                fill(&by_plan, rank);
+    for (int type = 0; type < HOOP_TYPES; type++)
+        for (int op = 0; op < HOOP_OPS; op++)
+            if (hoop_op_accepts((enum hoop_op)op, (enum hoop_type)type)) {
+                add(&by_hand, (enum hoop_type)type, (enum hoop_op)op, _i);
+                add(&by_plan, (enum hoop_type)type, (enum hoop_op)op, _i);
             }
-            run(&by_hand, ranks, "flat", "4K");
-            run(&by_plan, ranks, "flat", "0");
-            check_narrow(&by_hand, ranks);
-            ck_assert_msg(memcmp(by_hand.out, by_plan.out, sizeof by_hand.out) == 0,
-                          "ranks=%d type=%s op=%s: the flat exchange and the flat plan differ", ranks,
-                          hoop_type_name(by_hand.type), hoop_op_name(by_hand.op));
-        }
+    run(&by_hand, _i, "flat", "4K");
+    run(&by_plan, _i, "flat", "0");
+    for (int i = 0; i < by_hand.many; i++) {
+        const struct outcome *one = &by_hand.of[i];
+        check_narrow(one, _i);
+        ck_assert_msg(memcmp(one->out, by_plan.of[i].out, sizeof one->out) == 0,
+                      "ranks=%d type=%s op=%s: the flat exchange and the flat plan differ", _i,
+                      hoop_type_name(one->type), hoop_op_name(one->op));
+    }
 }
 END_TEST
 
@@ -137,17 +156,15 @@ END_TEST
 
 START_TEST(same_bits_on_all_ranks)
 {
-    static struct outcome outcome;
+    for (int ranks = 2; ranks <= MOST_RANKS; ranks += 3) {
+        static struct outcomes all;
 
-    for (int algo = 0; hoop_algo_get(algo); algo++)
-        for (int ranks = 2; ranks <= MOST_RANKS; ranks += 3) {
-            outcome.type = (enum hoop_type)_i;
-            outcome.op = hoop_op_accepts(HOOP_SUM, outcome.type) ? HOOP_SUM : HOOP_MAXLOC;
-            outcome.bytes = COUNT * hoop_type_size(outcome.type);
-            for (int rank = 0; rank < ranks; rank++)
-                fill(&outcome, rank);
-            run(&outcome, ranks, hoop_algo_get(algo)->name, "0");
-        }
+        all.many = 0;
+        for (int type = 0; type < HOOP_TYPES; type++)
+            add(&all, (enum hoop_type)type, hoop_op_accepts(HOOP_SUM, (enum hoop_type)type) ? HOOP_SUM : HOOP_MAXLOC,
+                ranks);
+        run(&all, ranks, hoop_algo_get(_i)->name, "0");
+    }
 }
 END_TEST
 
@@ -155,10 +172,13 @@ int main(void)
 {
     Suite *suite = suite_create("numerics");
     TCase *tests = tcase_create("bits");
+    int algos = 0;
 
+    while (hoop_algo_get(algos))
+        algos++;
     tcase_set_timeout(tests, 120);
-    tcase_add_loop_test(tests, flat_equals_its_plan, 0, HOOP_TYPES);
-    tcase_add_loop_test(tests, same_bits_on_all_ranks, 0, HOOP_TYPES);
+    tcase_add_loop_test(tests, flat_equals_its_plan, 2, MOST_RANKS + 1);
+    tcase_add_loop_test(tests, same_bits_on_all_ranks, 0, algos);
     tcase_add_test(tests, only_what_fits);
     suite_add_tcase(suite, tests);
     return harness_suite(suite);
