@@ -1,7 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What every test program gets: the library's inner functions and check.
 TEST_CPPFLAGS = $(INTERNAL_CPPFLAGS) $(CHECK_CFLAGS) -I$(top_srcdir)/tests
-TEST_LIBS = libhoop_core.la $(CHECK_LIBS) $(HWLOC_LIBS) $(SODIUM_LIBS) $(EXPAT_LIBS) -lm
+TEST_LIBS = tests/libhelp.a libhoop_core.la $(CHECK_LIBS) $(HWLOC_LIBS) $(SODIUM_LIBS) $(EXPAT_LIBS) -lm
+
+# What several tests use, compiled once; a test gets of it what it calls.
+if HAVE_CHECK
+check_LIBRARIES = tests/libhelp.a
+endif
+tests_libhelp_a_SOURCES = tests/cases.c tests/cases.h tests/harness.c tests/harness.h tests/numbers.c tests/numbers.h \
+	tests/simulated.c tests/simulated.h tests/unit/dtype_reference.c tests/unit/dtype_reference.h
+if CUDA
+tests_libhelp_a_SOURCES += tests/cuda_help.c tests/cuda_help.h tests/device_space.c tests/device_space.h
+endif
+tests_libhelp_a_CPPFLAGS = $(TEST_CPPFLAGS)
 
 # How `make check` runs a test: under a hard limit, knowing where the sources and the programs are. A test that cannot run
 # here exits with 77 and says why.

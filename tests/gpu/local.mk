@@ -7,7 +7,7 @@ if HAVE_CHECK
 if SHARED
 check_PROGRAMS += tests/gpu/bits tests/gpu/rates
 TESTS += tests/gpu/bits tests/gpu/test_run.sh
-tests_gpu_bits_SOURCES = tests/gpu/bits.c tests/cuda_help.c tests/harness.c tests/numbers.c tests/numbers.h
+tests_gpu_bits_SOURCES = tests/gpu/bits.c
 tests_gpu_bits_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_gpu_bits_LDADD = $(TEST_LIBS)
 tests_gpu_rates_SOURCES = tests/gpu/rates.c

@@ -3,10 +3,10 @@ if CUDA
 if HAVE_CHECK
 check_PROGRAMS += tests/unit/mem_cuda tests/unit/mem_cuda_share tests/unit/mem_cuda_none
 TESTS += tests/unit/mem_cuda tests/unit/mem_cuda_share tests/unit/mem_cuda_none
-tests_unit_mem_cuda_SOURCES = tests/unit/mem_cuda.c tests/unit/mem_cuda.h tests/cuda_help.c tests/cuda_help.h
+tests_unit_mem_cuda_SOURCES = tests/unit/mem_cuda.c tests/unit/mem_cuda.h
 tests_unit_mem_cuda_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_unit_mem_cuda_LDADD = $(TEST_LIBS)
-tests_unit_mem_cuda_share_SOURCES = tests/unit/mem_cuda_share.c tests/unit/mem_cuda.h tests/cuda_help.c
+tests_unit_mem_cuda_share_SOURCES = tests/unit/mem_cuda_share.c tests/unit/mem_cuda.h
 tests_unit_mem_cuda_share_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_unit_mem_cuda_share_LDADD = $(TEST_LIBS)
 tests_unit_mem_cuda_none_SOURCES = tests/unit/mem_cuda_none.c

@@ -2,7 +2,7 @@
 if HAVE_CHECK
 check_PROGRAMS += tests/unit/exec_sim tests/unit/mem_board tests/unit/mem_registry
 TESTS += tests/unit/exec_sim tests/unit/mem_board tests/unit/mem_registry
-tests_unit_exec_sim_SOURCES = tests/unit/exec_sim.c tests/simulated.c tests/cases.c
+tests_unit_exec_sim_SOURCES = tests/unit/exec_sim.c
 tests_unit_exec_sim_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_unit_exec_sim_LDADD = $(TEST_LIBS)
 tests_unit_mem_registry_SOURCES = tests/unit/mem_registry.c
