@@ -135,7 +135,14 @@ static void choose(int i, int ranks)
 /* Many slices do with all; the most elements with the automatic choice are enough. */
 static size_t large_count(int algo)
 {
-    return algo == 0 ? MOST : 10007;
+    return algo == 0 ? MOST : THIN ? 4099 : 10007;
+}
+
+/* Every small count with the automatic choice, every step-th with each algorithm. THIN: a third of that. */
+static struct grid small_counts(int algo, int ranks, size_t step)
+{
+    step = (algo ? step : 1) * (THIN ? 3 : 1);
+    return (struct grid){.first = (size_t)(ranks + algo) % step, .step = step, .large = large_count(algo)};
 }
 
 START_TEST(processes)
@@ -143,8 +150,7 @@ START_TEST(processes)
     const struct harness_traces before = harness_look(false);
 
     for (int algo = 0; algo <= algo_count(); algo++) {
-        const struct grid grid = {
-            .first = algo ? (size_t)(_i + algo) % 4 : 0, .step = algo ? 4 : 1, .large = large_count(algo)};
+        const struct grid grid = small_counts(algo, _i, 4);
         choose(algo, _i);
         harness_run(_i, process_body, (void *)(uintptr_t)&grid, 100);
     }
@@ -155,10 +161,8 @@ END_TEST
 START_TEST(processes_all_types)
 {
     for (int algo = 0; algo <= algo_count(); algo++) {
-        const struct grid grid = {.first = algo ? (size_t)(_i + algo) % 2 : 0,
-                                  .step = algo ? 2 : 1,
-                                  .all_types = true,
-                                  .large = large_count(algo)};
+        struct grid grid = small_counts(algo, _i, 2);
+        grid.all_types = true;
         choose(algo, _i);
         harness_run(_i, process_body, (void *)(uintptr_t)&grid, 100);
     }
@@ -167,7 +171,7 @@ END_TEST
 
 START_TEST(threads)
 {
-    const struct grid grid = {.step = 7, .all_types = true, .large = _i <= 3 ? MOST : 0};
+    const struct grid grid = {.step = THIN ? 23 : 7, .all_types = true, .large = _i <= 3 ? MOST : 0};
 
     for (int algo = 0; algo <= algo_count(); algo++) {
         choose(algo, _i);

@@ -8,6 +8,7 @@
 
 #include "brute.h"
 #include "plans.h"
+#include "tsan.h"
 
 enum change { KIND, PEER, TO_CHUNK, FROM_CHUNK, TO_BUFFER, FROM_BUFFER, FLAG, DROPPED, DOUBLED, SWAPPED, CHANGES };
 
@@ -184,7 +185,7 @@ static void mutate(const struct hoop_algo *algo, struct hoop_problem problem, bo
     plans_free(plan, problem.ranks);
 }
 
-/* Every algorithm and collective of 2 to 6 ranks, with two channels at 3; i numbers them. */
+/* Every algorithm and collective of 2 to 6 ranks, with two channels at 3; i numbers them. THIN: to 4 ranks. */
 START_TEST(mutants)
 {
     const struct hoop_algo *algo = hoop_algo_get(_i / HOOP_COLLS);
@@ -193,7 +194,7 @@ START_TEST(mutants)
     struct hoop_groups *groups;
 
     memset(counts, 0, sizeof counts);
-    for (problem.ranks = 2; problem.ranks <= 6; problem.ranks++)
+    for (problem.ranks = 2; problem.ranks <= (THIN ? 4 : 6); problem.ranks++)
         for (int in_place = 0; in_place <= (problem.coll != HOOP_BARRIER); in_place++) {
             problem.in_place = in_place != 0;
             problem.channels = problem.ranks == 3 ? 2 : 1;

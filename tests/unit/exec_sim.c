@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "simulated.h"
+#include "tsan.h"
 
 enum { MOST_RANKS = 9 };
 
@@ -37,12 +38,14 @@ static void run_case(const struct hoop_case *c, const struct hoop_algo *algo, co
     simulated_run(c, &how);
 }
 
-/* All ranks × collectives × in place × every step-th count, with the given network; first count, root and channels go round. */
+/* All ranks × collectives × in place × every step-th count, with the given network; first count, root and channels go round.
+ * THIN: a third of the counts. */
 static void run_grid(const struct hoop_algo *algo, const struct hoop_sim_config *config, size_t step)
 {
     struct hoop_sim_config own = *config;
     unsigned turn = 0;
 
+    step = THIN ? 3 * step + 1 : step;
     for (int ranks = 1; ranks <= MOST_RANKS; ranks++) {
         static const char *const sizes[] = {"2", "3", "4", "2,1"};
         struct hoop_groups *groups;

@@ -14,12 +14,6 @@
 #include "mem/registry.h"
 #include "tsan.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define UNDER_ASAN 1
-#else
-#define UNDER_ASAN 0
-#endif
-
 enum { PAGE = 4096, MIB = 1 << 20 };
 
 static const struct hoop_board_shape shape = {.ranks = 2, .lanes = 1, .ring = 8192, .flat = 100, .heap = 8 * MIB};
