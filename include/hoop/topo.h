@@ -279,20 +279,39 @@ enum hoop_topo_shape {
     HOOP_TOPO_SHAPES
 };
 
+/* What to search for. Several hosts are equal ones, each such a machine, and each port reaches those of the other hosts.
+ *
+ * A ring over hosts enters each host by one port and leaves it by one, so that it goes through all GPUs of a host before the next one; on
+ * every second host it runs backwards, so that data stay on their rail: the ports of one number. Chains over hosts are joined by two binary
+ * trees, each for half of the data, such that a host is an inner one in one of them at most; their first GPU is the one that talks to
+ * other hosts. */
+struct hoop_topo_wanted {
+    enum hoop_topo_shape shape;
+    int hosts;         /* 1 … HOOP_TOPO_SEARCH_HOSTS */
+    const bool *shown; /* by node: GPUs and NICs to use; NULL: all */
+};
+
+enum { HOOP_TOPO_SEARCH_HOSTS = 65536 };
+
 struct hoop_topo_channel {
     int node[HOOP_TOPO_SEARCH_DEVICES]; /* GPUs in order */
-    enum hoop_topo_hop worst;
-    char limit[120]; /* the link that is used up most, for people */
+    int port[2]; /* several hosts: NICs at the first and the last GPU (chains: only the first); else -1 */
+    enum hoop_topo_hop worst, worst_port; /* among GPUs; between GPUs and ports */
+    char limit[120];                      /* the link that is used up most, for people */
 };
 
 struct hoop_topo_channels {
-    int devices, channels;
+    int devices, hosts, channels;
     double gigabytes_per_second; /* of each channel */
     double single;               /* what the best channel alone could carry */
-    double bound;                /* no set of channels carries more: the narrowest cut between two groups of GPUs */
+    double
+        bound; /* no set of channels carries more: the narrowest cut between two groups of GPUs, or what ports allow */
     enum hoop_topo_hop
-        worst;    /* the nearest kind of way with which one ring (chain) is possible at all; none is worse */
-    bool assumed; /* some link's speed is not told: what such parts usually carry was taken */
+        worst; /* the nearest kind of way with which one ring (chain) is possible at all; none is worse */
+    enum hoop_topo_hop nearest_port,
+        worst_port; /* several hosts: the nearest kind of way to ports with which one is possible, and the one
+                                                    that is used since it carries more */
+    bool assumed;   /* some link's speed is not told: what such parts usually carry was taken */
     struct hoop_topo_channel channel[HOOP_TOPO_SEARCH_CHANNELS];
 };
 
@@ -302,9 +321,9 @@ struct hoop_topo_channels {
  * The result follows from the machine alone (ties fall to the lower bus id), and the work is bounded, so it is not always the best: compare
  * channels · gigabytes_per_second with bound.
  * Blocking: computes for up to a second on large machines.   Threads: any.
- * Errors: HOOP_ERR_ARG (no such shape), HOOP_ERR_UNSUPPORTED (fewer than 2 GPUs, more than HOOP_TOPO_SEARCH_DEVICES, or no way between
- * two of them is known), HOOP_ERR_MEMORY. */
-HOOP_API enum hoop_status hoop_topo_search(const struct hoop_topo *topo, enum hoop_topo_shape shape,
+ * Errors: HOOP_ERR_ARG (no such shape or number of hosts), HOOP_ERR_UNSUPPORTED (fewer than 2 GPUs, more than HOOP_TOPO_SEARCH_DEVICES, no
+ * way between two of them is known, or several hosts and no NIC), HOOP_ERR_MEMORY. */
+HOOP_API enum hoop_status hoop_topo_search(const struct hoop_topo *topo, const struct hoop_topo_wanted *wanted,
                                            struct hoop_topo_channels *found);
 
 /* "NVL", "PIX", … "?".   Blocking: never.   Threads: any.   Errors: "?" for a value that is none. */

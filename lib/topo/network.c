@@ -108,24 +108,24 @@ static struct hoop_net_edge pci_edge(const struct hoop_net *net, int vertex, int
     return edge;
 }
 
-static int cpu_vertex(struct hoop_net *net, int gpu)
+static int cpu_vertex(struct hoop_net *net, int device)
 {
     const struct hoop_topo *topo = net->topo;
     int numa = -1;
 
     for (int i = 0; i < topo->nodes && numa < 0; i++)
         if (topo->place[i].node.kind == HOOP_TOPO_NUMA &&
-            hwloc_bitmap_isset(topo->place[gpu].numas, (unsigned)topo->place[i].node.number))
+            hwloc_bitmap_isset(topo->place[device].numas, (unsigned)topo->place[i].node.number))
             numa = i;
     const int found = find_vertex(net, HOOP_NET_CPU, numa);
     return found >= 0 ? found : add_vertex(net, HOOP_NET_CPU, numa);
 }
 
-/* A GPU's switches and CPU, and the edges between them that are not there yet. */
-static bool add_branch(struct hoop_net *net, int gpu)
+/* The switches and the CPU of a GPU or network card, and the edges between them that are not there yet. */
+static bool add_branch(struct hoop_net *net, int device)
 {
-    int above[MOST_ABOVE], at = gpu;
-    const int node = net->vertex[gpu].node, switches = hoop_topo_switches_above(net->topo, node, above, MOST_ABOVE);
+    int above[MOST_ABOVE], at = device;
+    const int node = net->vertex[device].node, switches = hoop_topo_switches_above(net->topo, node, above, MOST_ABOVE);
 
     for (int i = 0; i <= switches; i++) {
         struct hoop_net_edge edge = pci_edge(net, at, net->vertex[at].node);
@@ -225,6 +225,78 @@ static void join_fabric(struct hoop_net *net)
     }
 }
 
+/* ---- ports to other hosts ---- */
+
+/* From the card upwards. */
+static int edge_of_card(const struct hoop_net *net, int card)
+{
+    int i = 0;
+
+    while (net->edge[i].from != card || net->edge[i].to != net->vertex[card].above)
+        i++;
+    return i;
+}
+
+enum port_rule { RDMA_FUNCTIONS, RDMA, NAMED, PORT_RULES };
+
+/* Interfaces with RDMA that are no shares of others; where there is none such shares; else whatever has a name. */
+static bool is_port(const struct hoop_topo_node *node, enum port_rule rule)
+{
+    if (node->kind != HOOP_TOPO_NIC)
+        return false;
+    return rule == NAMED ? node->name[0] != '\0' : node->rdma && (rule == RDMA || !node->virtual_function);
+}
+
+/* The card of a port: functions of one device share its PCI link. */
+static int card_vertex(struct hoop_net *net, int node)
+{
+    const struct hoop_topo_bus *bus = &net->topo->place[node].node.bus;
+
+    for (int i = 0; i < net->ports; i++) {
+        const struct hoop_topo_bus *other = &net->topo->place[net->port[i].node].node.bus;
+
+        if (bus->known && other->known && bus->domain == other->domain && bus->bus == other->bus &&
+            bus->device == other->device)
+            return net->port[i].card;
+    }
+    const int card = add_vertex(net, HOOP_NET_CARD, node);
+    return card >= 0 && add_branch(net, card) ? card : -1;
+}
+
+/* A port of unknown speed is as fast as the card's link. */
+static bool add_port(struct hoop_net *net, int node, int wire)
+{
+    const struct hoop_topo_fact *speed = &net->topo->place[node].node.port_speed;
+    const int card = net->ports < HOOP_NET_PORTS ? card_vertex(net, node) : -1;
+
+    if (card < 0 || net->edges + 2 > HOOP_NET_EDGES)
+        return false;
+    net->port[net->ports++] = (struct hoop_net_port){.node = node, .card = card, .out = net->edges};
+    add_edges(net, (struct hoop_net_edge){.from = card,
+                                          .to = wire,
+                                          .kind = HOOP_TOPO_LINK_HOST,
+                                          .assumed = speed->source == HOOP_TOPO_UNKNOWN,
+                                          .budget = speed->source == HOOP_TOPO_UNKNOWN
+                                                        ? net->edge[edge_of_card(net, card)].budget
+                                                        : (int)(speed->value < 1e6 ? speed->value * 1000 : 1e9)});
+    return true;
+}
+
+static enum hoop_status add_ports(struct hoop_net *net, const bool *shown)
+{
+    const int wire = add_vertex(net, HOOP_NET_WIRE, -1);
+
+    for (int rule = 0; rule < PORT_RULES && net->ports == 0; rule++)
+        for (int i = 0; i < net->topo->nodes; i++)
+            if (is_port(&net->topo->place[i].node, (enum port_rule)rule) && (shown == NULL || shown[i]) &&
+                (wire < 0 || !add_port(net, i, wire)))
+                return hoop_fail(HOOP_ERR_UNSUPPORTED, "rings: more than %d network ports, or %d switches",
+                                 HOOP_NET_PORTS, HOOP_NET_VERTICES);
+    return net->ports > 0 ? HOOP_OK
+                          : hoop_fail(HOOP_ERR_UNSUPPORTED,
+                                      "rings: the machine has no network interface that leads to other hosts");
+}
+
 /* ---- paths ---- */
 
 static int edge_between(const struct hoop_net *net, int from, int to)
@@ -259,58 +331,92 @@ static bool fabric_path(const struct hoop_net *net, int a, int b, struct hoop_ne
     return true;
 }
 
-/* Up from a to where b is below, over to b's CPU where that is another, and down to b. */
+/* The vertices from one upwards, itself first; returns how many. */
+static int ancestors(const struct hoop_net *net, int of, int all[HOOP_NET_HOPS])
+{
+    int count = 0;
+
+    for (; of >= 0 && count < HOOP_NET_HOPS; of = net->vertex[of].above)
+        all[count++] = of;
+    return count;
+}
+
+/* Up from a, over to b's CPU where that is another, and down to b. */
 static void pci_path(const struct hoop_net *net, int a, int b, struct hoop_net_path *path)
 {
-    int down[HOOP_NET_HOPS], levels = 0, at = a, switches = 0;
-    const uint32_t bit = 1u << b;
+    int above_a[HOOP_NET_HOPS], above_b[HOOP_NET_HOPS];
+    const int count_a = ancestors(net, a, above_a), count_b = ancestors(net, b, above_b);
+    int top_a = 0, top_b = count_b;
 
-    *path = (struct hoop_net_path){.hop = HOOP_TOPO_HOP_PIX};
-    while (!(net->vertex[at].gpus & bit) && net->vertex[at].above >= 0) {
-        append(path, edge_between(net, at, net->vertex[at].above));
-        at = net->vertex[at].above;
-        switches += net->vertex[at].kind == HOOP_NET_SWITCH;
+    for (; top_a < count_a; top_a++) {
+        for (top_b = 0; top_b < count_b && above_b[top_b] != above_a[top_a]; top_b++)
+            ;
+        if (top_b < count_b)
+            break;
     }
-    int target = b;
-    while (target != at && net->vertex[target].above >= 0 && levels < HOOP_NET_HOPS) {
-        down[levels++] = edge_between(net, net->vertex[target].above, target);
-        target = net->vertex[target].above;
+    const bool meet = top_a < count_a;
+    if (!meet) {
+        top_a = count_a - 1;
+        top_b = count_b - 1;
     }
-    path->hop = net->vertex[at].kind == HOOP_NET_SWITCH
-                    ? (switches == 1 && levels == 1 ? HOOP_TOPO_HOP_PIX : HOOP_TOPO_HOP_PXB)
-                    : HOOP_TOPO_HOP_PHB;
-    if (target != at) {
-        path->hop = HOOP_TOPO_HOP_SYS;
-        append(path, edge_between(net, at, target));
-    }
-    while (levels > 0)
-        append(path, down[--levels]);
+    *path = (struct hoop_net_path){.hop = !meet                                                 ? HOOP_TOPO_HOP_SYS
+                                          : net->vertex[above_a[top_a]].kind != HOOP_NET_SWITCH ? HOOP_TOPO_HOP_PHB
+                                          : top_a == 1 && top_b == 1                            ? HOOP_TOPO_HOP_PIX
+                                                                                                : HOOP_TOPO_HOP_PXB};
+    for (int i = 0; i < top_a; i++)
+        append(path, edge_between(net, above_a[i], above_a[i + 1]));
+    if (!meet)
+        append(path, edge_between(net, above_a[top_a], above_b[top_b]));
+    for (int i = top_b; i > 0; i--)
+        append(path, edge_between(net, above_b[i], above_b[i - 1]));
     if (path->edges < 0)
         path->edges = 0;
 }
 
-enum hoop_status hoop_net_make(struct hoop_net *net, const struct hoop_topo *topo)
+static void find_paths(struct hoop_net *net)
 {
-    const int gpus = hoop_topo_count(topo, HOOP_TOPO_GPU);
+    for (int a = 0; a < net->gpus; a++) {
+        for (int b = 0; b < net->gpus; b++)
+            if (a != b && !fabric_path(net, a, b, &net->path[a][b]))
+                pci_path(net, a, b, &net->path[a][b]);
+        for (int port = 0; port < net->ports; port++) {
+            struct hoop_net_path *path = &net->way_out[a][port];
 
+            pci_path(net, a, net->port[port].card, path);
+            if (path->edges > 0)
+                append(path, net->port[port].out);
+            if (path->edges < 0)
+                path->edges = 0;
+        }
+    }
+}
+
+enum hoop_status hoop_net_make(struct hoop_net *net, const struct hoop_topo *topo,
+                               const struct hoop_topo_wanted *wanted)
+{
+    int gpus = 0;
+
+    for (int i = 0; i < topo->nodes; i++)
+        gpus += topo->place[i].node.kind == HOOP_TOPO_GPU && (wanted->shown == NULL || wanted->shown[i]);
     if (gpus < 2 || gpus > HOOP_TOPO_SEARCH_DEVICES)
-        return hoop_fail(HOOP_ERR_UNSUPPORTED, "rings: the machine has %d GPU%s, and rings join 2 to %d", gpus,
-                         gpus == 1 ? "" : "s", HOOP_TOPO_SEARCH_DEVICES);
+        return hoop_fail(HOOP_ERR_UNSUPPORTED, "rings: %s %d GPU%s, and rings join 2 to %d",
+                         wanted->shown == NULL ? "the machine has" : "there are", gpus, gpus == 1 ? "" : "s",
+                         HOOP_TOPO_SEARCH_DEVICES);
     *net = (struct hoop_net){.topo = topo, .gpus = gpus};
-    for (int i = 0; hoop_topo_node(topo, i) != NULL; i++)
-        if (hoop_topo_node(topo, i)->kind == HOOP_TOPO_GPU)
+    for (int i = 0; i < topo->nodes; i++)
+        if (topo->place[i].node.kind == HOOP_TOPO_GPU && (wanted->shown == NULL || wanted->shown[i]))
             add_vertex(net, HOOP_NET_GPU, i);
     for (int gpu = 0; gpu < gpus; gpu++)
         if (!add_branch(net, gpu))
             return hoop_fail(HOOP_ERR_UNSUPPORTED, "rings: more than %d switches above GPUs", HOOP_NET_VERTICES);
+    const enum hoop_status status = wanted->hosts > 1 ? add_ports(net, wanted->shown) : HOOP_OK;
+    if (status != HOOP_OK)
+        return status;
     mark_gpus(net);
     mend_bridges(net);
     join_cpus(net);
     join_fabric(net);
-    for (int a = 0; a < gpus; a++)
-        for (int b = 0; b < gpus; b++)
-            if (a != b && !fabric_path(net, a, b, &net->path[a][b]))
-                pci_path(net, a, b, &net->path[a][b]);
+    find_paths(net);
     return HOOP_OK;
 }
 
@@ -336,7 +442,7 @@ static long cut(const struct hoop_net *net, uint32_t group, enum hoop_net_kind d
         const bool from_in = from->kind <= deepest && from->gpus != 0 && (from->gpus & ~group) == 0;
         const bool to_in = to->kind <= deepest && to->gpus != 0 && (to->gpus & ~group) == 0;
 
-        if (!usable(edge, worst))
+        if (!usable(edge, worst) || from->kind > HOOP_NET_FABRIC || to->kind > HOOP_NET_FABRIC)
             continue;
         if (to->kind == HOOP_NET_FABRIC)
             into += from_in ? edge->budget : 0;
@@ -363,11 +469,42 @@ long hoop_net_bound(const struct hoop_net *net, enum hoop_topo_hop worst)
     return least;
 }
 
+long hoop_net_wire_bound(const struct hoop_net *net)
+{
+    long wire = 0;
+
+    for (int i = 0; i < net->ports; i++) {
+        const int card = net->port[i].card;
+        long ports = 0;
+        bool first = true;
+
+        for (int j = 0; j < net->ports; j++) {
+            first &= j >= i || net->port[j].card != card;
+            ports += net->port[j].card == card ? net->edge[net->port[j].out].budget : 0;
+        }
+        const long up = net->edge[edge_of_card(net, card)].budget;
+        wire += !first ? 0 : up < ports ? up : ports;
+    }
+    for (int gpu = 0; gpu < net->gpus; gpu++) {
+        long out = 0;
+
+        for (int i = 0; i < net->edges; i++)
+            out += net->edge[i].from == gpu ? net->edge[i].budget : 0;
+        wire = out < wire ? out : wire;
+    }
+    return wire;
+}
+
 void hoop_net_describe(const struct hoop_net *net, int edge, char *text, size_t size)
 {
     const struct hoop_net_edge *e = &net->edge[edge];
     const char *name[2], *assumed = e->assumed ? ", speed assumed" : "";
 
+    for (int i = 0; i < net->ports; i++)
+        if (net->port[i].out == (edge & ~1)) {
+            snprintf(text, size, "port of %s%s", net->topo->place[net->port[i].node].node.label, assumed);
+            return;
+        }
     for (int i = 0; i < 2; i++) {
         const struct hoop_net_vertex *end = &net->vertex[i == 0 ? e->from : e->to];
         name[i] = end->kind == HOOP_NET_FABRIC ? "switches"

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* The network that data between the GPUs of a host go through, as the search for rings and chains sees it: GPUs, PCI switches, CPUs and
- * one GPU fabric, joined by edges with a budget in whole MB/s for each direction. */
+ * one GPU fabric, joined by edges with a budget in whole MB/s for each direction. Where other hosts count, network cards, too: each
+ * port is an edge from its card to the wire. */
 #ifndef HOOP_TOPO_NETWORK_H
 #define HOOP_TOPO_NETWORK_H
 
 #include "topo/model.h"
 
-enum { HOOP_NET_VERTICES = 160, HOOP_NET_EDGES = 1024, HOOP_NET_HOPS = 24 };
+enum { HOOP_NET_VERTICES = 256, HOOP_NET_EDGES = 1536, HOOP_NET_HOPS = 24, HOOP_NET_PORTS = 64 };
 
-enum hoop_net_kind { HOOP_NET_GPU, HOOP_NET_SWITCH, HOOP_NET_CPU, HOOP_NET_FABRIC };
+enum hoop_net_kind { HOOP_NET_GPU, HOOP_NET_SWITCH, HOOP_NET_CPU, HOOP_NET_FABRIC, HOOP_NET_CARD, HOOP_NET_WIRE };
 
 struct hoop_net_vertex {
     enum hoop_net_kind kind;
-    int node;      /* of the graph; of a CPU a NUMA node, -1 if none is known; of the fabric -1 */
+    int node;      /* of the graph; of a CPU a NUMA node, -1 if none is known; of the fabric and the wire -1 */
     int above;     /* vertex; -1: none */
     uint32_t gpus; /* that are below it (of a GPU: itself), as bits */
 };
@@ -31,16 +32,30 @@ struct hoop_net_path {
     int edge[HOOP_NET_HOPS], edges; /* edges 0: there is no way */
 };
 
+/* A port to other hosts. */
+struct hoop_net_port {
+    int node, card; /* of the graph; vertex */
+    int out;        /* edge from card to wire; out ^ 1: from wire to card */
+};
+
 struct hoop_net {
     const struct hoop_topo *topo;
-    int gpus, vertices, edges;
+    int gpus, vertices, edges, ports;
     struct hoop_net_vertex vertex[HOOP_NET_VERTICES]; /* GPUs first, in the graph's order */
     struct hoop_net_edge edge[HOOP_NET_EDGES];
     struct hoop_net_path path[HOOP_TOPO_SEARCH_DEVICES][HOOP_TOPO_SEARCH_DEVICES];
+    struct hoop_net_port port[HOOP_NET_PORTS];
+    /* From a GPU out onto the wire; the way in is the same with each edge turned (edge ^ 1). */
+    struct hoop_net_path way_out[HOOP_TOPO_SEARCH_DEVICES][HOOP_NET_PORTS];
 };
 
-/* Make the network of the graph's GPUs.   Errors: HOOP_ERR_UNSUPPORTED (fewer than 2 GPUs, more than HOOP_TOPO_SEARCH_DEVICES). */
-enum hoop_status hoop_net_make(struct hoop_net *net, const struct hoop_topo *topo);
+/* Make the network of the GPUs that `wanted` asks for, and with several hosts of the ports that it asks for.
+ * Errors: HOOP_ERR_UNSUPPORTED (fewer than 2 GPUs, more than HOOP_TOPO_SEARCH_DEVICES; several hosts and no port). */
+enum hoop_status hoop_net_make(struct hoop_net *net, const struct hoop_topo *topo,
+                               const struct hoop_topo_wanted *wanted);
+
+/* Upper bound of what all channels together can carry between hosts, in MB/s: of all ports, and of what leaves each GPU. */
+long hoop_net_wire_bound(const struct hoop_net *net);
 
 /* Upper bound of what all rings or chains together can carry, in MB/s: the narrowest cut between two groups of GPUs, over edges of hops no
  * worse than `worst`. */

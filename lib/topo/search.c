@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Rings and chains through all GPUs of a host.
+/* Rings and chains through all GPUs of a host, with several hosts from a network port to a port.
  *
  * First the nearest kind of hop is found with which a ring is possible at all: where NVLinks join all, none goes over PCI. Then
  * channels of a fixed bandwidth are packed one by one, each found depth first (the emptiest way first), taking its bandwidth from the
  * budget of every link on the way. That is repeated for every bandwidth that is a whole share of some link; the one that carries most in
  * all is kept, and of equals the one with fewer channels. Steps are counted, so the work is bounded and always the same. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -16,18 +15,26 @@ enum { MOST_SHARES = 8, MOST_LEVELS = 48, MOST_STEPS = 1 << 13, MOST_STEPS_A_LEV
 
 enum rule { NEAR_THEN_ROOM, ROOM, TIGHT, TURNING, RULES };
 
+/* A channel: its GPUs, and with several hosts its ports (numbers in the network). */
+struct way {
+    int order[HOOP_TOPO_SEARCH_DEVICES], port[2];
+};
+
 struct search {
     struct hoop_net net;
     enum hoop_topo_shape shape;
-    enum hoop_topo_hop worst;
+    int hosts;
+    enum hoop_topo_hop worst, nearest_port, worst_port, best_port;
     int left[HOOP_NET_EDGES]; /* of the budgets */
     int bandwidth, channels;
     enum rule rule;
-    int order[HOOP_TOPO_SEARCH_DEVICES], length;
+    struct way way;
+    int length;
     uint32_t visited;
     long steps, steps_level;
     int level[MOST_LEVELS], levels;
-    int best[HOOP_TOPO_SEARCH_CHANNELS][HOOP_TOPO_SEARCH_DEVICES], best_channels, best_bandwidth;
+    struct way best[HOOP_TOPO_SEARCH_CHANNELS];
+    int best_channels, best_bandwidth;
     int single;
 };
 
@@ -109,24 +116,120 @@ static bool fits(const struct search *search, int a, int b)
     return true;
 }
 
-static bool extend(struct search *search)
-{
-    const int last = search->order[search->length - 1];
-    int next[HOOP_TOPO_SEARCH_DEVICES];
+/* ---- several hosts: the ports at the ends ---- */
 
-    if (search->length == search->net.gpus) {
-        if (search->shape == HOOP_TOPO_CHAIN)
-            return true;
-        if (room(search, last, search->order[0]) < search->bandwidth)
+/* Parts of the data that pass a port each way: a ring's all; of a host in two binary trees four halves, with few hosts less. */
+static int through_port(const struct search *search, int bandwidth)
+{
+    if (search->shape == HOOP_TOPO_RING)
+        return bandwidth;
+    return (bandwidth * (search->hosts < 4 ? search->hosts : 4) + 1) / 2;
+}
+
+/* Take bandwidth between a GPU and a port: out, in or both. */
+static void use_port(struct search *search, int gpu, int port, bool out, bool in, int bandwidth)
+{
+    const struct hoop_net_path *path = &search->net.way_out[gpu][port];
+
+    for (int i = 0; i < path->edges; i++) {
+        search->left[path->edge[i]] -= out ? bandwidth : 0;
+        search->left[path->edge[i] ^ 1] -= in ? bandwidth : 0;
+    }
+}
+
+/* What is left on the way from a GPU to a port, or back; -1: it is no way, or worse than allowed. */
+static int room_port(const struct search *search, int gpu, int port, bool out, bool in)
+{
+    const struct hoop_net_path *path = &search->net.way_out[gpu][port];
+    int least = path->edges == 0 || path->hop > search->worst_port ? -1 : INT32_MAX;
+
+    for (int i = 0; i < path->edges && least >= 0; i++) {
+        const int to = search->left[path->edge[i]], from = search->left[path->edge[i] ^ 1];
+
+        least = out && to < least ? to : least;
+        least = in && from < least ? from : least;
+    }
+    return least;
+}
+
+/* The nearest port for the GPU at an end, of those the one with most room, or for a ring's end the one that it began with; -1: none. */
+static int choose_port(const struct search *search, int gpu, bool out, bool in, int prefer)
+{
+    const int bandwidth = through_port(search, search->bandwidth);
+    int best = -1, best_room = 0;
+
+    for (int port = 0; port < search->net.ports; port++) {
+        const int left = room_port(search, gpu, port, out, in);
+        const enum hoop_topo_hop hop = search->net.way_out[gpu][port].hop,
+                                 best_hop = best < 0 ? HOOP_TOPO_HOPS : search->net.way_out[gpu][best].hop;
+
+        if (left < bandwidth || hop > best_hop)
+            continue;
+        if (hop < best_hop || (best != prefer && (port == prefer || left > best_room))) {
+            best = port;
+            best_room = left;
+        }
+    }
+    return best;
+}
+
+/* The channel is whole but for what joins its ends: the way back, or to the next host. */
+static bool close_channel(struct search *search)
+{
+    const int last = search->way.order[search->length - 1];
+
+    if (search->shape == HOOP_TOPO_CHAIN)
+        return true;
+    if (search->hosts > 1) {
+        search->way.port[1] = choose_port(search, last, true, false, search->way.port[0]);
+        if (search->way.port[1] < 0)
             return false;
-        use(search, last, search->order[0], search->bandwidth);
+        use_port(search, last, search->way.port[1], true, false, search->bandwidth);
         return true;
     }
+    if (room(search, last, search->way.order[0]) < search->bandwidth)
+        return false;
+    use(search, last, search->way.order[0], search->bandwidth);
+    return true;
+}
+
+/* The port by which a channel that begins at this GPU comes in. */
+static bool open_channel(struct search *search, int start)
+{
+    const bool both = search->shape == HOOP_TOPO_CHAIN;
+
+    search->way.port[0] = search->way.port[1] = -1;
+    if (search->hosts == 1)
+        return true;
+    search->way.port[0] = choose_port(search, start, both, true, -1);
+    if (search->way.port[0] < 0)
+        return false;
+    use_port(search, start, search->way.port[0], both, true, through_port(search, search->bandwidth));
+    return true;
+}
+
+/* Nothing came of it. */
+static void give_up_channel(struct search *search, int start)
+{
+    if (search->way.port[0] >= 0)
+        use_port(search, start, search->way.port[0], search->shape == HOOP_TOPO_CHAIN, true,
+                 -through_port(search, search->bandwidth));
+}
+
+/* ---- one channel ---- */
+
+static bool extend(struct search *search)
+{
+    const int last = search->way.order[search->length - 1];
+    int next[HOOP_TOPO_SEARCH_DEVICES];
+
+    if (search->length == search->net.gpus)
+        return close_channel(search);
     const int count = candidates(search, last, next);
     for (int i = 0; i < count && search->steps > 0; i++) {
         search->steps--;
         use(search, last, next[i], search->bandwidth);
-        search->order[search->length++] = next[i];
+        search->way.order[search->length++] = next[i];
         search->visited |= 1u << next[i];
         if (fits(search, last, next[i]) && extend(search))
             return true;
@@ -137,21 +240,49 @@ static bool extend(struct search *search)
     return false;
 }
 
-/* One more channel, from the first GPU that can be its beginning (a ring: any is as good). */
+/* GPUs in the order in which they are tried as beginnings: with several hosts by what is left at their ports, equals in order. */
+static int starts(const struct search *search, int start[HOOP_TOPO_SEARCH_DEVICES])
+{
+    long rank[HOOP_TOPO_SEARCH_DEVICES];
+
+    for (int gpu = 0; gpu < search->net.gpus; gpu++) {
+        long mine = 0;
+        int at = gpu;
+
+        for (int port = 0; search->hosts > 1 && port < search->net.ports; port++) {
+            const int left = room_port(search, gpu, port, search->shape == HOOP_TOPO_CHAIN, true);
+            const long value = left < 0 ? 0 : (long)(HOOP_TOPO_HOPS - search->net.way_out[gpu][port].hop) << 32 | left;
+            mine = value > mine ? value : mine;
+        }
+        for (; at > 0 && rank[at - 1] < mine; at--) {
+            rank[at] = rank[at - 1];
+            start[at] = start[at - 1];
+        }
+        rank[at] = mine;
+        start[at] = gpu;
+    }
+    return search->shape == HOOP_TOPO_RING && search->hosts == 1 ? 1 : search->net.gpus;
+}
+
+/* One more channel, from the first GPU that can be its beginning (a ring of one host: any is as good). */
 static bool find_channel(struct search *search)
 {
-    const int starts = search->shape == HOOP_TOPO_RING ? 1 : search->net.gpus;
+    int start[HOOP_TOPO_SEARCH_DEVICES];
+    const int count = starts(search, start);
 
-    for (int start = 0; start < starts; start++) {
-        search->order[0] = start;
+    for (int i = 0; i < count; i++) {
+        search->way.order[0] = start[i];
         search->length = 1;
-        search->visited = 1u << start;
+        search->visited = 1u << start[i];
         search->steps = search->steps_level < MOST_STEPS ? search->steps_level : MOST_STEPS;
+        if (!open_channel(search, start[i]))
+            continue;
         const long before = search->steps;
         const bool found = extend(search);
         search->steps_level -= before - search->steps;
         if (found)
             return true;
+        give_up_channel(search, start[i]);
     }
     return false;
 }
@@ -166,150 +297,230 @@ static void fill_budgets(struct search *search)
 /* As many channels of that bandwidth as go. */
 static void pack(struct search *search, int bandwidth)
 {
-    int channel[HOOP_TOPO_SEARCH_CHANNELS][HOOP_TOPO_SEARCH_DEVICES];
+    struct way channel[HOOP_TOPO_SEARCH_CHANNELS];
 
     fill_budgets(search);
     search->bandwidth = bandwidth;
     search->channels = 0;
     while (search->channels < HOOP_TOPO_SEARCH_CHANNELS && find_channel(search))
-        memcpy(channel[search->channels++], search->order, sizeof search->order);
+        channel[search->channels++] = search->way;
     if (search->channels > 0 && bandwidth > search->single)
         search->single = bandwidth;
     if ((long)search->channels * bandwidth <= (long)search->best_channels * search->best_bandwidth)
         return;
     search->best_channels = search->channels;
     search->best_bandwidth = bandwidth;
+    search->best_port = search->worst_port;
     memcpy(search->best, channel, sizeof channel);
 }
 
-static int compare_down(const void *a, const void *b)
+/* A budget's whole shares, if they are not there yet. `part` of it is what a channel's bandwidth takes of it, in halves. */
+static void add_shares(struct search *search, int budget, int part)
 {
-    const int x = *(const int *)a, y = *(const int *)b;
+    for (int share = 1; share <= MOST_SHARES; share++) {
+        const int level = (int)(2l * budget / part / share);
+        int at = search->levels;
+        bool known = level <= 0;
 
-    return (x < y) - (x > y);
+        for (int i = 0; i < search->levels; i++)
+            known |= search->level[i] == level;
+        if (known)
+            continue;
+        for (; at > 0 && search->level[at - 1] < level; at--)
+            if (at < MOST_LEVELS)
+                search->level[at] = search->level[at - 1];
+        if (at < MOST_LEVELS)
+            search->level[at] = level;
+        search->levels += search->levels < MOST_LEVELS;
+    }
 }
 
 /* Whole shares of links that the paths in question use, most first. */
 static void find_levels(struct search *search)
 {
-    int all[HOOP_NET_EDGES * MOST_SHARES] = {0}, count = 0;
+    const int part = through_port(search, 2);
 
-    for (int a = 0; a < search->net.gpus; a++)
+    search->levels = 0;
+    for (int a = 0; a < search->net.gpus; a++) {
         for (int b = 0; b < search->net.gpus; b++) {
             const struct hoop_net_path *path = &search->net.path[a][b];
 
-            for (int i = 0; a != b && path->hop <= search->worst && i < path->edges; i++) {
-                const int budget = search->net.edge[path->edge[i]].budget;
-                bool known = false;
-
-                for (int j = 0; j < count && !known; j += MOST_SHARES)
-                    known = all[j] == budget;
-                for (int share = 1; share <= MOST_SHARES && !known && count < (int)(sizeof all / sizeof all[0]);
-                     share++)
-                    all[count++] = budget / share;
-            }
+            for (int i = 0; a != b && path->hop <= search->worst && i < path->edges; i++)
+                add_shares(search, search->net.edge[path->edge[i]].budget, 2);
         }
-    qsort(all, (size_t)count, sizeof all[0], compare_down);
-    search->levels = 0;
-    for (int i = 0; i < count && search->levels < MOST_LEVELS; i++)
-        if (all[i] > 0 && (search->levels == 0 || search->level[search->levels - 1] != all[i]))
-            search->level[search->levels++] = all[i];
+        for (int port = 0; port < search->net.ports; port++) {
+            const struct hoop_net_path *path = &search->net.way_out[a][port];
+
+            for (int i = 0; path->hop <= search->worst_port && i < path->edges; i++)
+                add_shares(search, search->net.edge[path->edge[i]].budget, part);
+        }
+    }
 }
 
-/* The nearest kind of hop that suffices for one channel of any bandwidth. */
+static bool one_is_possible(struct search *search)
+{
+    fill_budgets(search);
+    search->bandwidth = 2;
+    search->steps_level = (long)HOOP_TOPO_SEARCH_DEVICES * MOST_STEPS;
+    return find_channel(search);
+}
+
+/* The nearest kinds of hops, first among GPUs and then to ports, that suffice for one channel of any bandwidth. */
 static bool find_worst(struct search *search)
 {
-    for (int hop = HOOP_TOPO_HOP_FABRIC; hop < HOOP_TOPO_HOPS; hop++) {
+    int hop = HOOP_TOPO_HOP_FABRIC, port = HOOP_TOPO_HOP_PIX;
+
+    search->worst_port = HOOP_TOPO_HOP_SYS;
+    for (; hop < HOOP_TOPO_HOPS; hop++) {
         search->worst = (enum hoop_topo_hop)hop;
-        fill_budgets(search);
-        search->bandwidth = 1;
-        search->steps_level = (long)HOOP_TOPO_SEARCH_DEVICES * MOST_STEPS;
-        if (find_channel(search))
-            return true;
+        if (one_is_possible(search))
+            break;
     }
-    return false;
+    for (; hop < HOOP_TOPO_HOPS && search->hosts > 1 && port < HOOP_TOPO_HOP_SYS; port++) {
+        search->worst_port = (enum hoop_topo_hop)port;
+        if (one_is_possible(search))
+            break;
+    }
+    search->nearest_port = search->worst_port = (enum hoop_topo_hop)port;
+    return hop < HOOP_TOPO_HOPS;
 }
 
-/* The link of a channel that has least left of its budget, in proportion. */
-static int most_used(const struct search *search, const int *order)
+/* The edge of least left of its budget, in proportion, of those seen so far. */
+static void look_at(const struct search *search, int edge, int *worst, double *least)
 {
-    const int hops = search->net.gpus - (search->shape == HOOP_TOPO_CHAIN);
+    const double left = (double)search->left[edge] / search->net.edge[edge].budget;
+
+    if (left < *least) {
+        *least = left;
+        *worst = edge;
+    }
+}
+
+/* The link of a channel that has least left of its budget. */
+static int most_used(const struct search *search, const struct way *way)
+{
+    const int hops = search->net.gpus - (search->shape == HOOP_TOPO_CHAIN || search->hosts > 1);
     int worst = -1;
     double least = 2;
 
-    for (int i = 0; i < hops; i++) {
-        const struct hoop_net_path *path = &search->net.path[order[i]][order[(i + 1) % search->net.gpus]];
+    for (int end = 0; end < 2; end++)
+        if (way->port[end] >= 0) {
+            const struct hoop_net_path *path =
+                &search->net.way_out[way->order[end == 0 ? 0 : search->net.gpus - 1]][way->port[end]];
 
-        for (int j = 0; j < path->edges; j++) {
-            const int edge = path->edge[j];
-            const double left = (double)search->left[edge] / search->net.edge[edge].budget;
-
-            if (left < least) {
-                least = left;
-                worst = edge;
-            }
+            for (int i = path->edges; i-- > 0;) /* of equals the port */
+                look_at(search, path->edge[i] ^ (end == 0), &worst, &least);
         }
+    for (int i = 0; i < hops; i++) {
+        const struct hoop_net_path *path = &search->net.path[way->order[i]][way->order[(i + 1) % search->net.gpus]];
+
+        for (int j = 0; j < path->edges; j++)
+            look_at(search, path->edge[j], &worst, &least);
     }
     return worst;
 }
 
-static void use_channel(struct search *search, const int *order, struct hoop_topo_channels *found, int channel)
+static void note_path(const struct search *search, const struct hoop_net_path *path, enum hoop_topo_hop *worst,
+                      bool *assumed)
 {
-    const int hops = search->net.gpus - (search->shape == HOOP_TOPO_CHAIN);
+    if (path->hop > *worst)
+        *worst = path->hop;
+    for (int i = 0; i < path->edges; i++)
+        *assumed |= search->net.edge[path->edge[i]].assumed;
+}
 
-    for (int i = 0; i < search->net.gpus; i++)
-        found->channel[channel].node[i] = search->net.vertex[order[i]].node;
+static void use_channel(struct search *search, const struct way *way, struct hoop_topo_channels *found, int number)
+{
+    const int gpus = search->net.gpus, hops = gpus - (search->shape == HOOP_TOPO_CHAIN || search->hosts > 1);
+    struct hoop_topo_channel *channel = &found->channel[number];
+
+    for (int i = 0; i < gpus; i++)
+        channel->node[i] = search->net.vertex[way->order[i]].node;
     for (int i = 0; i < hops; i++) {
-        const int to = order[(i + 1) % search->net.gpus];
-        const struct hoop_net_path *path = &search->net.path[order[i]][to];
+        const int to = way->order[(i + 1) % gpus];
 
-        use(search, order[i], to, search->best_bandwidth);
-        if (path->hop > found->channel[channel].worst)
-            found->channel[channel].worst = path->hop;
-        for (int j = 0; j < path->edges; j++)
-            found->assumed |= search->net.edge[path->edge[j]].assumed;
+        use(search, way->order[i], to, search->best_bandwidth);
+        note_path(search, &search->net.path[way->order[i]][to], &channel->worst, &found->assumed);
     }
+    for (int end = 0; end < 2; end++) {
+        const int gpu = way->order[end == 0 ? 0 : gpus - 1], port = way->port[end];
+
+        channel->port[end] = port < 0 ? -1 : search->net.port[port].node;
+        if (port < 0)
+            continue;
+        use_port(search, gpu, port, end == 1 || search->shape == HOOP_TOPO_CHAIN, end == 0,
+                 through_port(search, search->best_bandwidth));
+        note_path(search, &search->net.way_out[gpu][port], &channel->worst_port, &found->assumed);
+    }
+}
+
+static double bound_of(const struct search *search)
+{
+    const long wire = hoop_net_wire_bound(&search->net);
+
+    if (search->hosts == 1)
+        return (double)hoop_net_bound(&search->net, search->worst) / 1000;
+    return (double)wire / through_port(search, 2) * 2 / 1000;
 }
 
 static void report(struct search *search, struct hoop_topo_channels *found)
 {
     *found = (struct hoop_topo_channels){.devices = search->net.gpus,
+                                         .hosts = search->hosts,
                                          .channels = search->best_channels,
                                          .gigabytes_per_second = search->best_bandwidth / 1000.0,
                                          .single = search->single / 1000.0,
-                                         .bound = (double)hoop_net_bound(&search->net, search->worst) / 1000,
-                                         .worst = search->worst};
+                                         .bound = bound_of(search),
+                                         .worst = search->worst,
+                                         .nearest_port = search->nearest_port,
+                                         .worst_port = search->best_port};
     fill_budgets(search);
     for (int i = 0; i < search->best_channels; i++)
-        use_channel(search, search->best[i], found, i);
+        use_channel(search, &search->best[i], found, i);
     for (int i = 0; i < search->best_channels; i++) {
-        const int edge = most_used(search, search->best[i]);
+        const int edge = most_used(search, &search->best[i]);
         hoop_net_describe(&search->net, edge, found->channel[i].limit, sizeof found->channel[i].limit);
     }
 }
 
-enum hoop_status hoop_topo_search(const struct hoop_topo *topo, enum hoop_topo_shape shape,
-                                  struct hoop_topo_channels *found)
+/* Every rule with every bandwidth, and with several hosts every kind of way to the ports, the nearest first. */
+static void try_all(struct search *search)
 {
-    struct search *search;
-    enum hoop_status status;
+    const int last = search->hosts > 1 ? HOOP_TOPO_HOP_SYS : (int)search->worst_port;
 
-    if (topo == NULL || found == NULL || shape >= HOOP_TOPO_SHAPES)
-        return hoop_fail(HOOP_ERR_ARG, "rings: no topology, no place for the result, or shape %d is none", (int)shape);
-    search = hoop_calloc(1, sizeof *search);
-    if (search == NULL)
-        return HOOP_ERR_MEMORY;
-    search->shape = shape;
-    status = hoop_net_make(&search->net, topo);
-    if (status == HOOP_OK && !find_worst(search))
-        status = hoop_fail(HOOP_ERR_UNSUPPORTED, "rings: no way through all %d GPUs is known", search->net.gpus);
-    if (status == HOOP_OK) {
+    for (int port = (int)search->worst_port; port <= last; port++) {
+        search->worst_port = (enum hoop_topo_hop)port;
         find_levels(search);
         for (int rule = 0; rule < RULES; rule++)
             for (int i = 0; i < search->levels; i++) {
                 search->rule = (enum rule)rule;
                 pack(search, search->level[i]);
             }
+    }
+}
+
+enum hoop_status hoop_topo_search(const struct hoop_topo *topo, const struct hoop_topo_wanted *wanted,
+                                  struct hoop_topo_channels *found)
+{
+    struct search *search;
+    enum hoop_status status;
+
+    if (topo == NULL || wanted == NULL || found == NULL)
+        return hoop_fail(HOOP_ERR_ARG, "rings: no topology, no wish, or no place for the result");
+    if (wanted->shape >= HOOP_TOPO_SHAPES || wanted->hosts < 1 || wanted->hosts > HOOP_TOPO_SEARCH_HOSTS)
+        return hoop_fail(HOOP_ERR_ARG, "rings: shape %d is none, or %d is no number of hosts from 1 to %d",
+                         (int)wanted->shape, wanted->hosts, HOOP_TOPO_SEARCH_HOSTS);
+    search = hoop_calloc(1, sizeof *search);
+    if (search == NULL)
+        return HOOP_ERR_MEMORY;
+    search->shape = wanted->shape;
+    search->hosts = wanted->hosts;
+    status = hoop_net_make(&search->net, topo, wanted);
+    if (status == HOOP_OK && !find_worst(search))
+        status = hoop_fail(HOOP_ERR_UNSUPPORTED, "rings: no way through all %d GPUs%s is known", search->net.gpus,
+                           search->hosts > 1 ? " and a port" : "");
+    if (status == HOOP_OK) {
+        try_all(search);
         report(search, found);
     }
     hoop_free(search);

@@ -173,6 +173,81 @@ static void check_figures(const struct hoop_net *net, enum hoop_topo_shape shape
                       "%s: one ring alone carries more than %g", name, all);
 }
 
+/* A channel's ends: what passes the port in, out, or a tree's both, with the parts of a host in two binary trees. */
+static void charge_ports(struct hoop_net *net, const struct hoop_topo_wanted *wanted,
+                         const struct hoop_topo_channel *channel, int bandwidth, const char *name)
+{
+    const bool tree = wanted->shape == HOOP_TOPO_CHAIN;
+    const int halves = !tree ? 2 : wanted->hosts < 4 ? wanted->hosts : 4;
+
+    for (int end = 0; end < 2; end++) {
+        const int gpu = gpu_of(net, channel->node[end == 0 ? 0 : net->gpus - 1]);
+        int port = 0;
+
+        while (port < net->ports && net->port[port].node != channel->port[end])
+            port++;
+        ck_assert_msg((port < net->ports) == (end == 0 || !tree), "%s: end %d has port %d", name, end, port);
+        if (port == net->ports)
+            continue;
+        const struct hoop_net_path *path = &net->way_out[gpu][port];
+        ck_assert_msg(path->edges > 0 && path->hop <= channel->worst_port, "%s: end %d goes a way of class %d", name,
+                      end, path->hop);
+        for (int i = 0; i < path->edges; i++) {
+            net->edge[path->edge[i]].budget -= end == 1 || tree ? bandwidth * halves / 2 : 0;
+            net->edge[path->edge[i] ^ 1].budget -= end == 0 ? bandwidth * halves / 2 : 0;
+        }
+    }
+}
+
+/* Over several hosts: all GPUs once, from port to port, within the budgets and the bound. */
+static void check_hosts(const struct hoop_topo *topo, const char *name, const struct hoop_topo_wanted *wanted)
+{
+    static struct hoop_topo_channels found;
+    static struct hoop_net net;
+    const enum hoop_status made = hoop_net_make(&net, topo, wanted);
+
+    ck_assert_int_eq(hoop_topo_search(topo, wanted, &found), made);
+    if (made != HOOP_OK)
+        return;
+    const double all = found.channels * found.gigabytes_per_second;
+    ck_assert_msg(found.channels >= 1 && all <= found.bound + 1e-6 && all >= found.single - 1e-6, "%s: %g of %g", name,
+                  all, found.bound);
+    for (int i = 0; i < found.channels; i++) {
+        uint32_t visited = 0;
+
+        for (int j = 0; j < net.gpus; j++)
+            visited |= 1u << gpu_of(&net, found.channel[i].node[j]);
+        ck_assert_msg(visited == (1u << net.gpus) - 1, "%s: channel %d visits %x", name, i, visited);
+        const int bandwidth = (int)(found.gigabytes_per_second * 1000 + 0.5);
+        for (int j = 0; j + 1 < net.gpus; j++) {
+            const int a = gpu_of(&net, found.channel[i].node[j]), b = gpu_of(&net, found.channel[i].node[j + 1]);
+
+            charge(&net, &net.path[a][b], bandwidth);
+            if (wanted->shape == HOOP_TOPO_CHAIN)
+                charge(&net, &net.path[b][a], bandwidth);
+        }
+        charge_ports(&net, wanted, &found.channel[i], bandwidth, name);
+    }
+    for (int i = 0; i < net.edges; i++)
+        ck_assert_msg(net.edge[i].budget >= 0, "%s: edge %d is over its budget by %d MB/s", name, i,
+                      -net.edge[i].budget);
+    printf("%-36s %s over %d hosts: %2d x %6.2f = %6.1f GB/s, bound %6.1f, ratio %.2f, to ports %s\n", name,
+           wanted->shape == HOOP_TOPO_RING ? "rings " : "chains", wanted->hosts, found.channels,
+           found.gigabytes_per_second, all, found.bound, all / found.bound, hoop_topo_hop_name(found.worst_port));
+}
+
+static void check_all_hosts(const struct hoop_topo *topo, const char *name)
+{
+    check_hosts(topo, name, &(struct hoop_topo_wanted){.shape = HOOP_TOPO_RING, .hosts = 2});
+    check_hosts(topo, name, &(struct hoop_topo_wanted){.shape = HOOP_TOPO_CHAIN, .hosts = 4});
+}
+
+static enum hoop_status search(const struct hoop_topo *topo, enum hoop_topo_shape shape,
+                               struct hoop_topo_channels *found)
+{
+    return hoop_topo_search(topo, &(struct hoop_topo_wanted){.shape = shape, .hosts = 1}, found);
+}
+
 static struct hoop_topo *load(const char *text, const char *name)
 {
     struct hoop_topo *topo = NULL;
@@ -228,13 +303,13 @@ static void check_shape(const char *text, const char *name, enum hoop_topo_shape
     const int gpus = hoop_topo_count(topo, HOOP_TOPO_GPU);
 
     if (gpus < 2) {
-        ck_assert_int_eq(hoop_topo_search(topo, shape, &found), HOOP_ERR_UNSUPPORTED);
+        ck_assert_int_eq(search(topo, shape, &found), HOOP_ERR_UNSUPPORTED);
         printf("%-36s no GPU in the file\n", name);
         hoop_topo_free(topo);
         return;
     }
-    ck_assert_msg(hoop_topo_search(topo, shape, &found) == HOOP_OK, "%s: %s", name, hoop_error_text());
-    ck_assert_int_eq(hoop_net_make(&net, topo), HOOP_OK);
+    ck_assert_msg(search(topo, shape, &found) == HOOP_OK, "%s: %s", name, hoop_error_text());
+    ck_assert_int_eq(hoop_net_make(&net, topo, &(struct hoop_topo_wanted){.hosts = 1}), HOOP_OK);
     check_figures(&net, shape, &found, name);
     check_channels(&net, shape, &found, name);
     printf("%-36s %s %2d x %6.2f = %6.1f GB/s, bound %6.1f, ratio %.2f, one alone %6.1f, worst hop %s%s\n", name,
@@ -246,7 +321,7 @@ static void check_shape(const char *text, const char *name, enum hoop_topo_shape
         char *text_turned = turned(text, gpus);
         struct hoop_topo *other = load(text_turned, name);
 
-        ck_assert_int_eq(hoop_topo_search(other, shape, &again), HOOP_OK);
+        ck_assert_int_eq(search(other, shape, &again), HOOP_OK);
         same_devices(topo, &found, other, &again, name);
         hoop_topo_free(other);
         free(text_turned);
@@ -275,7 +350,7 @@ START_TEST(made_up_machines)
         for (int shape = 0; shape < HOOP_TOPO_SHAPES; shape++)
             check_shape(text, machines[i].name, (enum hoop_topo_shape)shape);
         struct hoop_topo *topo = load(text, machines[i].name);
-        ck_assert_int_eq(hoop_topo_search(topo, HOOP_TOPO_RING, &found), HOOP_OK);
+        ck_assert_int_eq(search(topo, HOOP_TOPO_RING, &found), HOOP_OK);
         const double all = found.channels * found.gigabytes_per_second;
         ck_assert_msg(machines[i].rings == 0 || (all > machines[i].rings - 0.1 && all < machines[i].rings + 0.1),
                       "%s: %g, not %g", machines[i].name, all, machines[i].rings);
@@ -291,11 +366,11 @@ START_TEST(what_cannot_be_searched)
 
     describe(text, 17, no_link);
     struct hoop_topo *topo = load(text, "17 GPUs");
-    ck_assert_int_eq(hoop_topo_search(topo, HOOP_TOPO_RING, &found), HOOP_ERR_UNSUPPORTED);
+    ck_assert_int_eq(search(topo, HOOP_TOPO_RING, &found), HOOP_ERR_UNSUPPORTED);
     ck_assert(strstr(hoop_error_text(), "17 GPUs") != NULL);
-    ck_assert_int_eq(hoop_topo_search(topo, HOOP_TOPO_SHAPES, &found), HOOP_ERR_ARG);
-    ck_assert_int_eq(hoop_topo_search(NULL, HOOP_TOPO_RING, &found), HOOP_ERR_ARG);
-    ck_assert_int_eq(hoop_topo_search(topo, HOOP_TOPO_RING, NULL), HOOP_ERR_ARG);
+    ck_assert_int_eq(search(topo, HOOP_TOPO_SHAPES, &found), HOOP_ERR_ARG);
+    ck_assert_int_eq(search(NULL, HOOP_TOPO_RING, &found), HOOP_ERR_ARG);
+    ck_assert_int_eq(search(topo, HOOP_TOPO_RING, NULL), HOOP_ERR_ARG);
     hoop_topo_free(topo);
 }
 END_TEST
@@ -311,7 +386,45 @@ START_TEST(recorded_machines)
     ck_assert_int_eq(hoop_file_read("topology", path, 1 << 20, &text, &size, NULL), HOOP_OK);
     for (int shape = 0; shape < HOOP_TOPO_SHAPES; shape++)
         check_shape(text, name, (enum hoop_topo_shape)shape);
+    struct hoop_topo *topo = load(text, name);
+    check_all_hosts(topo, name);
+    hoop_topo_free(topo);
     hoop_free(text);
+}
+END_TEST
+
+/* Two GPUs and a port on each of four switches: every ring begins and ends next to a port; only some devices wanted; no port left. */
+START_TEST(several_hosts)
+{
+    static struct hoop_topo_channels found;
+    const char *source = getenv("TEST_SOURCE");
+    struct hoop_topo *topo = NULL;
+    bool shown[64] = {false};
+    char path[4096];
+
+    snprintf(path, sizeof path, "%s/tests/unit/topo/a100x8.xml", source != NULL ? source : ".");
+    ck_assert_msg(hoop_topo_load(&topo, path) == HOOP_OK, "%s", hoop_error_text());
+    check_all_hosts(topo, "8 A100, 4 ports");
+    struct hoop_topo_wanted wanted = {.shape = HOOP_TOPO_RING, .hosts = 3};
+    ck_assert_int_eq(hoop_topo_search(topo, &wanted, &found), HOOP_OK);
+    ck_assert_int_eq(found.channels, 4);
+    ck_assert_int_eq((int)(found.gigabytes_per_second + 0.5), 24);
+    ck_assert_int_eq(found.worst_port, HOOP_TOPO_HOP_PIX);
+    for (int i = 0; i < 4; i++) {
+        shown[hoop_topo_find(topo, HOOP_TOPO_GPU, i)] = true;
+        shown[hoop_topo_find(topo, HOOP_TOPO_NIC, i)] = i == 3;
+    }
+    wanted.shown = shown;
+    ck_assert_int_eq(hoop_topo_search(topo, &wanted, &found), HOOP_OK);
+    ck_assert_int_eq(found.devices, 4);
+    ck_assert_int_eq(found.channels * (int)(found.gigabytes_per_second + 0.5),
+                     16); /* the port is on the other CPU: AMD's link */
+    ck_assert_int_eq(found.worst_port, HOOP_TOPO_HOP_SYS);
+    shown[hoop_topo_find(topo, HOOP_TOPO_NIC, 3)] = false;
+    ck_assert_int_eq(hoop_topo_search(topo, &wanted, &found), HOOP_ERR_UNSUPPORTED);
+    wanted.hosts = 0;
+    ck_assert_int_eq(hoop_topo_search(topo, &wanted, &found), HOOP_ERR_ARG);
+    hoop_topo_free(topo);
 }
 END_TEST
 
@@ -339,6 +452,7 @@ int main(void)
     TCase *tests = tcase_create("rings");
     tcase_add_test(tests, made_up_machines);
     tcase_add_test(tests, what_cannot_be_searched);
+    tcase_add_test(tests, several_hosts);
     if (files.gl_pathc > 0)
         tcase_add_loop_test(tests, recorded_machines, 0, (int)files.gl_pathc);
     suite_add_tcase(suite, tests);

@@ -60,6 +60,8 @@ expect box.rings --input box.xml --rings
 expect nccl.rings --input nccl.xml --rings
 expect box.chains --input box.xml --trees
 expect box.channels --input box.xml --channels
+expect a100x8.rings --input a100x8.xml --rings -n 2
+expect a100x8.chains --input a100x8.xml --trees -n 3 -i 4,5,6,7,NIC2,NIC3
 expect box.paths --input box.xml --nccl
 expect two-nodes.matrix --input 'synthetic:pack:2 [numa(memory=4GB)] core:2 pu:2'
 expect two-nodes.matrix -mp --input 'synthetic:pack:2 [numa(memory=4GB)] core:2 pu:2'
@@ -88,6 +90,9 @@ said 'Device GPU2 is connected to device GPU3 by way of an SMP interconnect link
 "$tool" --input box.xml --tree -i 3 | grep -q 'GPU[012]' && { echo "failed: --tree -i"; failed=1; }
 refuse 2 'one of r, w, n, a, p' -p2p x
 refuse 2 'from 0 to 5' -n 6
+refuse 2 'at least one host' -n 0 --rings
+refuse 1 'no network interface' --rings -n 2 --input rtx5090x8.xml
+refuse 1 'there are 1 GPU' --rings -i 0 --input box.xml
 refuse 2 'one of json, svg, dot, nccl' --export png
 refuse 1 'rings join 2 to 16' --input 'synthetic:pack:2 core:2 pu:1' --rings
 refuse 1 'no such device' --input box.xml -i GPU9

@@ -48,7 +48,8 @@ struct request {
     enum mode mode;
     const char *input;
     char devices[1024]; /* of -i, and the arguments of -p; "": all */
-    long number;        /* of -c and -n */
+    long number;        /* of -c */
+    long level;         /* of -n: hosts, or how near; -1: not given */
     char what;          /* of -p2p */
 };
 
@@ -64,10 +65,11 @@ static const struct argp_option options[] = {
      "written -p2p",
      0},
     {"cpu", 'c', "CPU", 0, "GPUs near a CPU", 0},
-    {"nearest_gpus", 'n', "LEVEL", 0,
+    {"nearest_gpus", 'n', "LEVEL|HOSTS", 0,
      "GPUs at a distance: 0 functions of one device, 1 one PCIe switch, 2 several, 3 a host bridge, 4 host bridges of "
      "one NUMA node, 5 "
-     "between NUMA nodes; of the GPUs that -i names, or all",
+     "between NUMA nodes; of the GPUs that -i names, or all. With --rings, --trees or --channels: over that many hosts "
+     "such as this one, each GPU by the network ports near it",
      0},
     {"gpu_path", 'p', NULL, 0, "what is between two devices, named by -i or as two arguments", 0},
     {"id", 'i', "LIST", 0, "only these devices: GPU0 or 0, NIC0, bus ids or names, parted by commas; in every mode", 0},
@@ -156,6 +158,22 @@ static error_t take_peers(struct argp_state *state, const char *what, struct req
     return 0;
 }
 
+/* -n is read: hosts, where channels are shown, else a mode of its own. */
+static error_t take_level(struct argp_state *state, struct request *request)
+{
+    const bool channels = request->mode == RINGS || request->mode == TREES || request->mode == CHANNELS;
+
+    if (request->level < 0)
+        return 0;
+    if (channels && request->level == 0)
+        argp_error(state, "-n 0: there is at least one host");
+    if (!channels && request->level > 5)
+        argp_error(state, "-n %ld: it is a number from 0 to 5, or with --rings, --trees or --channels of hosts",
+                   request->level);
+    request->mode = channels ? request->mode : NEAR_GPU;
+    return 0;
+}
+
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
     struct request *request = state->input;
@@ -174,8 +192,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         request->mode = NEAR_CPU;
         return take_number(state, argument, "-c", 65535, &request->number);
     case 'n':
-        request->mode = NEAR_GPU;
-        return take_number(state, argument, "-n", 5, &request->number);
+        return take_number(state, argument, "-n", HOOP_TOPO_SEARCH_HOSTS, &request->level);
+    case ARGP_KEY_END:
+        return take_level(state, request);
     case 'i':
         return add_devices(state, request, argument);
     case ARGP_KEY_ARG:
@@ -223,7 +242,8 @@ static const struct hoop_manual_section sections[] = {
                  " hoop-topo -p GPU0 mlx5_0        what is between the two\n"
                  " hoop-topo --svg > box.svg       a picture\n"
                  " hoop-topo --doctor              what to mend on this machine\n"
-                 " hoop-topo --rings               which rings the links allow, and what limits them\n"},
+                 " hoop-topo --rings               which rings the links allow, and what limits them\n"
+                 " hoop-topo --rings -n 4          the same over four such hosts\n"},
     {"EXIT CODES", "0\tthe machine was shown\n"
                    "1\tit cannot be read, the output cannot be written, or --doctor found something wrong\n"
                    "2\twrong usage\n"},
@@ -256,6 +276,10 @@ static void translate(int argc, char **argv)
 
 static bool show(const struct hoop_topo *topo, const struct request *request, const bool *shown)
 {
+    const struct hoop_topo_wanted wanted = {.shape = request->mode == TREES ? HOOP_TOPO_CHAIN : HOOP_TOPO_RING,
+                                            .hosts = request->level > 0 ? (int)request->level : 1,
+                                            .shown = shown};
+
     setlocale(LC_CTYPE, "");
     switch (request->mode) {
     case MATRIX:
@@ -269,7 +293,7 @@ static bool show(const struct hoop_topo *topo, const struct request *request, co
         show_near_cpu(topo, shown, stdout, request->number);
         break;
     case NEAR_GPU:
-        show_near_gpu(topo, shown, stdout, request->number);
+        show_near_gpu(topo, shown, stdout, request->level);
         break;
     case BETWEEN:
         show_between(topo, shown, stdout);
@@ -296,16 +320,16 @@ static bool show(const struct hoop_topo *topo, const struct request *request, co
         break;
     case RINGS:
     case TREES:
-        return show_channels(topo, stdout, request->mode == RINGS ? HOOP_TOPO_RING : HOOP_TOPO_CHAIN);
+        return show_channels(topo, stdout, &wanted);
     case CHANNELS:
-        return show_channel_table(topo, stdout);
+        return show_channel_table(topo, stdout, &wanted);
     }
     return true;
 }
 
 int main(int argc, char **argv)
 {
-    struct request request = {.mode = MATRIX};
+    struct request request = {.mode = MATRIX, .level = -1};
     struct hoop_topo *topo = NULL;
     bool reported = false;
 

@@ -29,8 +29,8 @@ void show_near_gpu(const struct hoop_topo *topo, const bool *shown, FILE *out, l
 void show_between(const struct hoop_topo *topo, const bool *shown, FILE *out);
 
 /* Rings or chains one by one, or one line for each shape. False: there are none, as told on standard error. */
-bool show_channels(const struct hoop_topo *topo, FILE *out, enum hoop_topo_shape shape);
-bool show_channel_table(const struct hoop_topo *topo, FILE *out);
+bool show_channels(const struct hoop_topo *topo, FILE *out, const struct hoop_topo_wanted *wanted);
+bool show_channel_table(const struct hoop_topo *topo, FILE *out, const struct hoop_topo_wanted *wanted);
 
 /* hoop_topo_load, also of an archive with a copy of /sys. *reported: the error has been told on standard error. */
 enum hoop_status load_archive(struct hoop_topo **topo, const char *path, bool *reported);
