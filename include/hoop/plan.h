@@ -122,6 +122,14 @@ struct hoop_groups {
     struct hoop_notes *notes; /* the library's own, of what it found out about plans among these groups */
 };
 
+/* Orders of ranks in which channels go from rank to rank, such that links of the machine are used well: neighbours in an order are near
+ * each other, and so are its last and first. Equal on all ranks; read-only. */
+struct hoop_orders {
+    int ranks, orders;
+    const int
+        *rank; /* order i has rank[i * ranks] … rank[(i + 1) * ranks - 1]; channel c takes order c modulo orders */
+};
+
 struct hoop_algo;
 
 /* What a plan is made for. Equal on all ranks but for `rank`. */
@@ -137,6 +145,9 @@ struct hoop_problem {
                         and straight from one to the other. Only `applicable` looks at it */
     int channels; /* copies of the program side by side, each on its own part of every chunk; 1 … HOOP_MAX_CHANNELS */
     const struct hoop_groups *groups; /* NULL: none. Must outlive the plan */
+    const struct hoop_orders
+        *orders; /* for algorithms that are `ordered`; NULL: in the order of numbers. Must outlive the plan.
+                                         Only hoop_plan_build looks at it: authors see places in the order as ranks */
     const struct hoop_algo *inter,
         *intra; /* the parts of an algorithm that composes others, across and inside of groups;
                                               NULL: as it sees fit */
@@ -194,6 +205,9 @@ struct hoop_algo {
     bool rank_order;
     /* Made of others' plans: the formulas are bounds, which a plan may stay below. */
     bool composed;
+    /* Ranks whose numbers are neighbours exchange most: each channel's ranks stand in the problem's orders. Not with any_root or
+     * rank_order. */
+    bool ordered;
 };
 
 /* ---- writing a plan: builder calls keep the first error and do nothing after it
@@ -373,6 +387,7 @@ HOOP_API enum hoop_status hoop_plan_check(struct hoop_plan *const *plan, struct 
 struct hoop_model {
     double hop, hop_crowded, post, slot, copy, reduce, hop_across, uplink;
     bool measured; /* read from a file, not built in */
+    bool derived;  /* from a machine's topology */
 };
 
 /* What a call is predicted to cost, in ns. time is the sum of the others. */
@@ -470,6 +485,26 @@ HOOP_API enum hoop_status hoop_choice_read(struct hoop_choice *choice);
  * Blocking: never.   Threads: any.   Errors: HOOP_ERR_ARG (bad problem, or size too small: says what is needed). */
 HOOP_API enum hoop_status hoop_plan_explain(const struct hoop_choice *choice, const struct hoop_problem *problem,
                                             size_t bytes, bool json, char *text, size_t size);
+
+/* What kernels on the GPUs of recorded machines would choose by. Plain data but for the groups. */
+struct hoop_topo;
+struct hoop_topo_channels;
+
+struct hoop_gpu_choice {
+    struct hoop_choice choice;
+    struct hoop_groups *groups; /* the hosts, or GPUs near one CPU where rings go from CPU to CPU; NULL: none */
+    int ranks;                  /* a rank for each GPU of each host */
+};
+
+/* Make the choice of `hosts` hosts with GPUs, each the machine of that topology (hoop/topo.h).
+ *
+ * gpus    receives it; hoop_groups_free its groups in the end. Its settings are those of hoop_choice_read, its constants follow from the
+ *         rings that hoop_topo_search finds, and from NCCL's figures for a hop; none is fitted to a machine.
+ * rings   receives those rings, over the hosts.
+ * Blocking: computes for some seconds on large machines.   Threads: any.
+ * Errors: those of hoop_choice_read and hoop_topo_search; HOOP_ERR_ARG (no place for a result). */
+HOOP_API enum hoop_status hoop_gpu_choice_make(struct hoop_gpu_choice *gpus, const struct hoop_topo *topo, int hosts,
+                                               struct hoop_topo_channels *rings);
 
 /* ---- simulation ---- */
 

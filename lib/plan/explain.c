@@ -335,7 +335,10 @@ static void text_model(const struct facts *facts, struct text *text)
 {
     const struct hoop_model *model = &facts->choice->model;
 
-    say(text, "constants  %s:", model->measured ? "from HOOP_MODEL" : "built in");
+    say(text, "constants  %s:",
+        model->measured  ? "from HOOP_MODEL"
+        : model->derived ? "from the rings of the topology"
+                         : "built in");
 #define CONSTANT(name, unit, standard, least, most, help)                                  \
     say(text, " %s %" PRIu64 ".%03" PRIu64 " %s", #name, whole(model->name * 1000) / 1000, \
         whole(model->name * 1000) % 1000, unit);

@@ -41,6 +41,13 @@ int explain_choice(const struct plan_options *options)
 {
     struct hoop_problem problem;
     struct hoop_choice choice;
+    bool done = false;
+
+    if (options->machine != NULL) {
+        const int code = explain_gpus(options, &done);
+        if (done)
+            return code;
+    }
     char *text = malloc(HOOP_EXPLAIN_TEXT);
 
     if (text == NULL) {

@@ -155,6 +155,7 @@ static void default_ranks(struct plan_options *options)
         ranks *= options->topo.level[i].count;
     if (ranks <= SIMULATED_MOST)
         options->ranks = (int)ranks;
+    options->ranks_of_topo = true;
 }
 
 static void take_word(struct argp_state *state, struct line *line, const char *word)
@@ -232,7 +233,7 @@ static error_t parse_network(int key, char *argument, struct argp_state *state)
         options->table = true;
         return 0;
     case KEY_TOPO:
-        if (!read_topo(argument, &options->topo))
+        if (!read_topo(argument, &options->topo, &options->machine))
             argp_error(state, "%s", hoop_last_error(NULL));
         return 0;
     case KEY_SVG:
@@ -335,6 +336,7 @@ static const struct hoop_manual_section sections[] = {
                  "  hoop-plan check --all\n"
                  "  hoop-plan draw all_reduce --algo dbtree -n 8 -o dbtree.svg\n"
                  "  hoop-plan explain all_reduce -s 1M -n 8 --cores 8\n"
+                 "  hoop-plan explain all_reduce -s 1G -n 16 --topo box-of-8-gpus.xml\n"
                  "  hoop-plan simulate all_reduce --algo all -s 1M -n 1024\n"
                  "  hoop-plan simulate all_reduce --algo 'hier(rhd,twoshot)' -s 1M --topo 'hosts:64 ranks:16'\n"
                  "  hoop-plan simulate all_reduce --table -n 16384 --topo 'hosts:1024 ranks:16' --svg table.svg\n"},
@@ -366,7 +368,11 @@ static const struct hoop_manual_section sections[] = {
                  "With -n inner levels are filled first and the outermost takes the rest; without it the\n"
                  "number of ranks is the product. Units of the outermost level that has several are the\n"
                  "groups of hier. What is no such text is a file that hoop-topo reads, or \"synthetic:\"\n"
-                 "and a description: a host with its sockets and NUMA nodes and a rank for each core.\n"},
+                 "and a description: a host with its sockets and NUMA nodes and a rank for each core.\n"
+                 "\n"
+                 "explain with a file of a machine that has GPUs: a rank for each GPU, with -n on as many\n"
+                 "such hosts as are needed. The rates are those of the rings that hoop-topo --rings finds,\n"
+                 "and the result is also told as nccl-tests count it, as bus bandwidth.\n"},
     {"EXIT CODES", "0\tdone; check: everything is proved\n"
                    "1\tcheck: a plan is wrong, as the text on standard error says; or the output\n"
                    "cannot be written, or the algorithm does not solve the problem\n"

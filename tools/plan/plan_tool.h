@@ -22,12 +22,14 @@ struct plan_options {
     bool in_place, all, unfused, json, table;
     struct hoop_simulation network; /* simulate: the parameters */
     struct hoop_network topo;       /* no levels: none given */
+    bool ranks_of_topo;             /* the number of ranks was not given, but is that of the topology */
+    const char *machine;            /* the file that --topo names; NULL: none */
     const char *svg;                /* simulate: NULL: no plot */
     const char *output;             /* NULL: standard output */
 };
 
-/* Read --topo: words such as "hosts:4 ranks:8", or a file that hoop_topo_load reads; says what is wrong. */
-bool read_topo(const char *text, struct hoop_network *network);
+/* Read --topo: words such as "hosts:4 ranks:8", or a file that hoop_topo_load reads, then *machine is its name; says what is wrong. */
+bool read_topo(const char *text, struct hoop_network *network, const char **machine);
 /* The network of the command line for so many ranks: its inner levels are filled first, and the outermost takes the rest. */
 struct hoop_network network_of(const struct plan_options *options, int ranks);
 /* Ranks of a unit of the outermost level of which there are several, or 0: those of a level below ranks make no groups. */
@@ -68,6 +70,8 @@ int check_one(const struct plan_options *options);
 int check_all(const struct plan_options *options);
 int draw_plans(const struct plan_options *options);
 int explain_choice(const struct plan_options *options);
+/* explain for kernels on the GPUs of options->machine. *done: it has several, and it is done. */
+int explain_gpus(const struct plan_options *options, bool *done);
 int simulate_plans(const struct plan_options *options);
 
 /* explain --topo: all candidates simulated by the constants of the choice, the fastest marked; as text, or as a further field of a JSON

@@ -27,10 +27,11 @@ static bool read_machine(const char *path, struct hoop_network *network)
     return hoop_network_read(network, text) == HOOP_OK;
 }
 
-bool read_topo(const char *text, struct hoop_network *network)
+bool read_topo(const char *text, struct hoop_network *network, const char **machine)
 {
     const bool words = strncmp(text, "synthetic:", 10) != 0 && strstr(text, "ranks:") != NULL;
 
+    *machine = words ? NULL : text;
     return words ? hoop_network_read(network, text) == HOOP_OK : read_machine(text, network);
 }
 
