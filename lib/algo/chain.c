@@ -56,4 +56,5 @@ static enum hoop_status plan(struct hoop_builder *b, const struct hoop_problem *
     return hoop_builder_status(b);
 }
 
-const struct hoop_algo hoop_algo_chain = {.name = "chain", .applicable = applicable, .cost = cost, .plan = plan};
+const struct hoop_algo hoop_algo_chain = {
+    .name = "chain", .applicable = applicable, .cost = cost, .plan = plan, .ordered = true};

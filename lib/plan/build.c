@@ -284,12 +284,21 @@ static bool turned(const struct hoop_algo *algo, const struct hoop_problem *prob
 struct numbering {
     uint32_t channels, ranks, shift; /* shift: of ranks and their blocks */
     uint32_t grid, block;            /* chunks that turn with the ranks, of one block; 0: none do */
+    const int *order;                /* ranks by place; NULL: by number */
 };
+
+/* The true rank of what the author calls so. */
+static uint32_t place_rank(const struct numbering *to, uint32_t rank)
+{
+    const uint32_t turned_rank = (rank + to->shift) % to->ranks;
+
+    return to->order == NULL ? turned_rank : (uint32_t)to->order[turned_rank];
+}
 
 static uint32_t place_chunk(const struct numbering *to, unsigned buffer, uint32_t chunk, uint32_t c)
 {
     if (to->block > 0 && buffer != HOOP_TMP)
-        chunk = (chunk + to->shift * to->block) % to->grid;
+        chunk = place_rank(to, chunk / to->block) * to->block + chunk % to->block;
     return chunk * to->channels + c;
 }
 
@@ -301,7 +310,7 @@ static struct hoop_step place(struct hoop_step step, uint32_t c, const struct nu
         return step;
     }
     if (step.kind != HOOP_STEP_COPY && step.kind != HOOP_STEP_REDUCE)
-        step.peer = (int32_t)(((uint32_t)step.peer + to->shift) % to->ranks);
+        step.peer = (int32_t)place_rank(to, (uint32_t)step.peer);
     if (step.kind != HOOP_STEP_SEND)
         step.to = place_chunk(to, step.to_buffer, step.to, c);
     if (step.kind != HOOP_STEP_RECV)
@@ -325,37 +334,95 @@ void hoop_plan_find_tmp(struct hoop_plan *plan)
     plan->tmp_first = first;
 }
 
-static struct hoop_plan *store(const struct hoop_builder *builder, const struct hoop_problem *problem)
+/* What authors wrote, for one channel each, or once for all of them. */
+struct written {
+    struct hoop_builder *builder;
+    int count;
+};
+
+/* The order of channel c; NULL: that of numbers. */
+static const int *order_of(const struct hoop_algo *algo, const struct hoop_problem *problem, int c)
 {
-    const uint32_t channels = (uint32_t)problem->channels, lanes = builder->lanes * channels;
-    const struct numbering numbering = {
-        .channels = channels,
+    const struct hoop_orders *orders = problem->orders;
+
+    return orders == NULL || !algo->ordered ? NULL : &orders->rank[c % orders->orders * orders->ranks];
+}
+
+/* The rank's place in the order. */
+static int place_of(const int *order, int rank)
+{
+    int place = 0;
+
+    while (order != NULL && order[place] != rank)
+        place++;
+    return order == NULL ? rank : place;
+}
+
+static struct numbering number(const struct hoop_builder *builder, const struct hoop_problem *problem, int c)
+{
+    const int *order = order_of(builder->algo, problem, c);
+
+    return (struct numbering){
+        .channels = (uint32_t)problem->channels,
         .ranks = (uint32_t)problem->ranks,
-        .shift = turned(builder->algo, problem) ? (uint32_t)problem->root : 0,
+        .shift = turned(builder->algo, problem) ? (uint32_t)place_of(order, problem->root) : 0,
         .grid = builder->grid,
         .block = in_blocks(problem->coll) ? builder->grid / (uint32_t)problem->ranks : 0,
+        .order = order,
     };
+}
+
+static const struct hoop_builder *written_for(const struct written *written, uint32_t channel)
+{
+    return &written->builder[(int)channel % written->count];
+}
+
+/* An empty plan with room for all steps; the authors of all channels have as many lanes, the largest has most TMP. */
+static struct hoop_plan *make_room(const struct written *written, const struct hoop_problem *problem)
+{
+    const uint32_t channels = (uint32_t)problem->channels;
+    uint32_t lanes = 0, tmp = 0;
     size_t steps = 0;
 
-    for (uint32_t i = 0; i < builder->lanes; i++)
-        steps += builder->lane[i].steps;
-    steps *= channels;
+    for (uint32_t c = 0; c < channels; c++) {
+        const struct hoop_builder *builder = written_for(written, c);
+
+        for (uint32_t i = 0; i < builder->lanes; i++)
+            steps += builder->lane[i].steps;
+        lanes = builder->lanes > lanes ? builder->lanes : lanes;
+        tmp = builder->tmp > tmp ? builder->tmp : tmp;
+    }
+    lanes *= channels;
     struct hoop_plan *plan =
         hoop_calloc(1, sizeof *plan + lanes * sizeof(struct hoop_lane_plan) + steps * sizeof(struct hoop_step));
     if (plan == NULL)
         return NULL;
-    plan->algo = builder->algo;
+    plan->algo = written->builder[0].algo;
     plan->problem = *problem;
-    plan->grid = builder->grid * channels;
-    plan->tmp = builder->tmp * channels;
+    plan->grid = written->builder[0].grid * channels;
+    plan->tmp = tmp * channels;
     plan->lanes = lanes;
-    struct hoop_step *next = (struct hoop_step *)(plan->lane + lanes);
-    for (uint32_t i = 0; i < lanes; i++) {
-        const struct hoop_lane *lane = &builder->lane[i / channels];
+    return plan;
+}
 
-        plan->lane[i] = (struct hoop_lane_plan){.steps = lane->steps, .step = next};
-        for (uint32_t s = 0; s < lane->steps; s++)
-            *next++ = place(lane->step[s], i % channels, &numbering);
+static struct hoop_plan *store(const struct written *written, const struct hoop_problem *problem)
+{
+    struct hoop_plan *plan = make_room(written, problem);
+    const uint32_t channels = (uint32_t)problem->channels;
+
+    if (plan == NULL)
+        return NULL;
+    struct hoop_step *next = (struct hoop_step *)(plan->lane + plan->lanes);
+    for (uint32_t i = 0; i < plan->lanes; i++) {
+        const uint32_t c = i % channels;
+        const struct hoop_builder *builder = written_for(written, c);
+        const struct numbering numbering = number(builder, problem, (int)c);
+        const struct hoop_lane *lane = &builder->lane[i / channels];
+        const uint32_t steps = i / channels < builder->lanes ? lane->steps : 0;
+
+        plan->lane[i] = (struct hoop_lane_plan){.steps = steps, .step = next};
+        for (uint32_t s = 0; s < steps; s++)
+            *next++ = place(lane->step[s], c, &numbering);
     }
     hoop_plan_find_tmp(plan);
     return plan;
@@ -387,17 +454,51 @@ enum hoop_status hoop_build_write(struct hoop_builder *builder, const struct hoo
     return builder->algo->plan(builder, seen);
 }
 
-/* Let the author write, for root 0 if that is what it expects. */
-static enum hoop_status write_steps(struct hoop_builder *builder, struct hoop_problem *seen, bool fuse)
+/* Let the author write channel c, for root 0 if that is what it expects, in the channel's order. */
+static enum hoop_status write_steps(struct hoop_builder *builder, const struct hoop_problem *whole, int c, bool fuse)
 {
-    if (turned(builder->algo, seen)) {
-        seen->rank = (seen->rank - seen->root + seen->ranks) % seen->ranks;
-        seen->root = 0;
+    const int *order = order_of(builder->algo, whole, c);
+    struct hoop_problem seen = *whole;
+
+    seen.orders = NULL;
+    seen.rank = place_of(order, seen.rank);
+    if (turned(builder->algo, &seen)) {
+        seen.rank = (seen.rank - place_of(order, seen.root) + seen.ranks) % seen.ranks;
+        seen.root = 0;
     }
-    const enum hoop_status status = hoop_build_write(builder, seen, (uint32_t)(HOOP_MAX_LANES / seen->channels));
-    if (status != HOOP_OK)
-        return status;
-    return fuse ? hoop_plan_fuse(builder) : builder->status;
+    enum hoop_status status = hoop_build_write(builder, &seen, (uint32_t)(HOOP_MAX_LANES / seen.channels));
+    if (status == HOOP_OK)
+        status = fuse ? hoop_plan_fuse(builder) : builder->status;
+    builder->problem = NULL;
+    return status;
+}
+
+/* Once for all channels where their ranks stand alike. */
+static enum hoop_status write_channels(struct written *written, const struct hoop_algo *algo,
+                                       const struct hoop_problem *whole, bool fuse)
+{
+    const int orders = order_of(algo, whole, 0) == NULL ? 1 : whole->orders->orders;
+    enum hoop_status status = HOOP_OK;
+
+    written->count = orders < whole->channels ? orders : whole->channels;
+    written->builder = hoop_calloc((size_t)written->count, sizeof *written->builder);
+    if (written->builder == NULL)
+        return HOOP_ERR_MEMORY;
+    for (int c = 0; c < written->count && status == HOOP_OK; c++) {
+        written->builder[c].algo = algo;
+        status = write_steps(&written->builder[c], whole, c, fuse);
+    }
+    return status;
+}
+
+static enum hoop_status check_orders(const struct hoop_problem *problem)
+{
+    const struct hoop_orders *orders = problem->orders;
+
+    return orders == NULL || (orders->ranks == problem->ranks && orders->orders > 0)
+               ? HOOP_OK
+               : hoop_fail(HOOP_ERR_ARG, "%d orders of %d ranks do not fit %d ranks", orders->orders, orders->ranks,
+                           problem->ranks);
 }
 
 enum hoop_status hoop_plan_build(struct hoop_plan **plan, const struct hoop_algo *algo,
@@ -405,27 +506,29 @@ enum hoop_status hoop_plan_build(struct hoop_plan **plan, const struct hoop_algo
 {
     enum hoop_status status = check_problem(problem);
 
+    if (status == HOOP_OK)
+        status = check_orders(problem);
     if (status != HOOP_OK)
         return status;
+    struct written written = {.count = 0};
     struct hoop_problem whole = *problem;
     if (!rooted(whole.coll))
         whole.root = 0;
     if (whole.coll == HOOP_BARRIER)
         whole.in_place = false;
-
-    struct hoop_problem seen = whole;
-    struct hoop_builder builder = {.algo = algo};
-    status = write_steps(&builder, &seen, fuse);
+    status = write_channels(&written, algo, &whole, fuse);
     if (status == HOOP_OK) {
-        struct hoop_plan *stored = store(&builder, &whole);
+        struct hoop_plan *stored = store(&written, &whole);
 
         if (stored != NULL)
             *plan = stored;
         else
             status = HOOP_ERR_MEMORY;
     }
-    for (uint32_t i = 0; i < builder.lanes; i++)
-        hoop_free(builder.lane[i].step);
+    for (int c = 0; written.builder != NULL && c < written.count; c++)
+        for (uint32_t i = 0; i < written.builder[c].lanes; i++)
+            hoop_free(written.builder[c].lane[i].step);
+    hoop_free(written.builder);
     return status;
 }
 

@@ -26,8 +26,8 @@ static uint64_t hash_problem(const struct hoop_algo *algo, const struct hoop_pro
 static bool same_problem(const struct hoop_problem *a, const struct hoop_problem *b)
 {
     return a->coll == b->coll && a->ranks == b->ranks && a->rank == b->rank && a->root == b->root &&
-           a->in_place == b->in_place && a->channels == b->channels && a->groups == b->groups && a->inter == b->inter &&
-           a->intra == b->intra;
+           a->in_place == b->in_place && a->channels == b->channels && a->groups == b->groups &&
+           a->orders == b->orders && a->inter == b->inter && a->intra == b->intra;
 }
 
 /* The slot of the plan, or the empty one where it belongs. The table has empty slots. */

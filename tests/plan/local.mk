@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 if HAVE_CHECK
-check_PROGRAMS += tests/plan/algorithms tests/plan/mutation tests/plan/bind tests/plan/text tests/plan/faults tests/plan/model tests/plan/simulate tests/plan/hier
-TESTS += tests/plan/algorithms tests/plan/mutation tests/plan/bind tests/plan/text tests/plan/faults tests/plan/model tests/plan/simulate tests/plan/hier
+check_PROGRAMS += tests/plan/algorithms tests/plan/orders tests/plan/mutation tests/plan/bind tests/plan/text tests/plan/faults tests/plan/model tests/plan/simulate tests/plan/hier
+TESTS += tests/plan/algorithms tests/plan/orders tests/plan/mutation tests/plan/bind tests/plan/text tests/plan/faults tests/plan/model tests/plan/simulate tests/plan/hier
 endif
 tests_plan_algorithms_SOURCES = tests/plan/algorithms.c tests/plan/brute.c tests/plan/brute.h tests/plan/plans.h
 tests_plan_algorithms_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_plan_algorithms_LDADD = $(TEST_LIBS)
+tests_plan_orders_SOURCES = tests/plan/orders.c tests/plan/brute.c tests/plan/brute.h tests/plan/plans.h
+tests_plan_orders_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_plan_orders_LDADD = $(TEST_LIBS)
 tests_plan_mutation_SOURCES = tests/plan/mutation.c tests/plan/brute.c tests/plan/brute.h tests/plan/plans.h
 tests_plan_mutation_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_plan_mutation_LDADD = $(TEST_LIBS)
