@@ -6,7 +6,8 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "${TEST_BUILD:-.}" && pwd) || exit 1
-cc=${CC:-cc} cxx=${CXX:-c++} make=${MAKE:-make}
+cxx=${CXX:-c++} make=${MAKE:-make}
+read -ra cc <<<"${CC:-cc}" # it may be "ccache gcc"
 unset MAKEFLAGS MAKELEVEL DESTDIR "${!HOOP_@}"
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -61,7 +62,7 @@ headers_stand_alone()
     for header in hoop.h hoop/device.h hoop/operators.h hoop/plan.h hoop/transport.h hoop/topo.h; do
         [ -f "$include/$header" ] || { fail "$header is not installed"; continue; }
         printf '#include <%s>\nint main(void) { return 0; }\n' "$header" | tee "$work/alone.c" >"$work/alone.cc"
-        expect "$header alone as C11" "$cc" -std=c11 -pedantic -Wall -Wextra -Werror -I"$include" -fsyntax-only "$work/alone.c"
+        expect "$header alone as C11" "${cc[@]}" -std=c11 -pedantic -Wall -Wextra -Werror -I"$include" -fsyntax-only "$work/alone.c"
         [ "$have_cxx" = no ] || expect "$header alone as C++" "$cxx" -std=c++11 -Wall -Wextra -Werror -I"$include" -fsyntax-only "$work/alone.cc"
     done
     [ "$have_cxx" = no ] || expect "hoop.h as pedantic C++" "$cxx" -std=c++11 -pedantic -Wall -Wextra -Werror -I"$include" \
@@ -80,7 +81,7 @@ exports_match_headers()
 # consumer KIND LANGUAGE: build with pkg-config's flags only, run alone and with three ranks.
 consumer()
 {
-    local kind=$1 language=$2 flags program=$work/consumer-$1-$2 option=() compile=("$cc" -std=c11)
+    local kind=$1 language=$2 flags program=$work/consumer-$1-$2 option=() compile=("${cc[@]}" -std=c11)
     [ "$kind" = shared ] || option=(--static)
     [ "$language" = c ] || compile=("$cxx" -std=c++11 -x c++)
     flags=$(PKG_CONFIG_PATH=$work/$kind pkg-config "${option[@]}" --cflags --libs hoop) || { fail "pkg-config hoop"; return; }
@@ -111,7 +112,7 @@ readme_program_works()
     sed -n '/^```c$/,/^```$/p' "$here/../../README.md" | grep -v '^```' >"$work/readme.c"
     flags=$(PKG_CONFIG_PATH=$work/shared pkg-config --cflags --libs hoop)
     # shellcheck disable=SC2086 # the flags are words
-    expect "the README's program builds" "$cc" -Wall -Wextra -Werror "$work/readme.c" -o "$work/readme" $flags
+    expect "the README's program builds" "${cc[@]}" -Wall -Wextra -Werror "$work/readme.c" -o "$work/readme" $flags
     expect "the README's program on 3 ranks" timeout 60 "$programs/hooprun" -n 3 "$work/readme"
     grep -q 'rank 2: sum of ranks 3, number of ranks 3' "$work/output" || fail "the README's program does not print the sums"
 }
