@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "hoop.h"
 
@@ -156,8 +157,8 @@ HOOP_API enum hoop_status hoop_topo_detect_devices(struct hoop_topo **topo);
 /* Read a recorded machine.
  *
  * topo         as for detect.
- * path         an XML file of hwloc (what `lstopo file.xml` writes) or a topology file of NCCL (version 1) or RCCL (2), at
- *              most 64 MiB; or a folder with a copy of /sys (and maybe /proc), as hwloc-gather-topology makes it; or
+ * path         an XML file of hwloc (what `lstopo file.xml` writes), a topology file of NCCL (version 1) or RCCL (2), or what hoop_topo_write
+ *              wrote, at most 64 MiB; or a folder with a copy of /sys (and maybe /proc), as hwloc-gather-topology makes it; or
  *              "synthetic:" and a description in hwloc's words, such as "synthetic:pack:2 [numa] core:4 pu:2".
  * A file that is cut off, nested deeper than 128 or otherwise not well-formed is refused. A well-formed one of hwloc goes to
  * hwloc, whose older versions may crash on contradictory content: do not give it files of people you do not trust.
@@ -165,6 +166,11 @@ HOOP_API enum hoop_status hoop_topo_detect_devices(struct hoop_topo **topo);
  * Errors: HOOP_ERR_ARG (not such a file; says what it is, if it can), HOOP_ERR_SYSTEM (cannot be read),
  * HOOP_ERR_UNSUPPORTED (a format version that the linked hwloc does not read), HOOP_ERR_MEMORY. */
 HOOP_API enum hoop_status hoop_topo_load(struct hoop_topo **topo, const char *path);
+
+/* Write all that is known of a machine in hoop's own form (lib/topo/own.c), an XML text that hoop_topo_load reads: what was read is the same
+ * machine, with the same digest, and hwloc need not be asked again.
+ * Blocking: on the file.   Threads: any.   Errors: HOOP_ERR_ARG (NULL), HOOP_ERR_SYSTEM (the file's error), HOOP_ERR_MEMORY. */
+HOOP_API enum hoop_status hoop_topo_write(const struct hoop_topo *topo, FILE *file);
 
 /* Free a topology; NULL is allowed.   Blocking: never.   Threads: nobody may still read it.   Errors: none. */
 HOOP_API void hoop_topo_free(struct hoop_topo *topo);

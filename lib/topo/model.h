@@ -144,8 +144,15 @@ enum hoop_status hoop_topo_read_sysfs(struct hoop_topo **topo, const char *path)
  * Errors: HOOP_ERR_MEMORY. */
 enum hoop_status hoop_topo_add_sysfs(struct hoop_topo *topo);
 
-/* Whose document is the text: *source HOOP_TOPO_HWLOC_XML, which hwloc can read, or HOOP_TOPO_NCCL_XML? Looks at the root
- * element, and for hwloc at the version and the shape.   Errors: HOOP_ERR_ARG, HOOP_ERR_UNSUPPORTED, with the cure. */
-enum hoop_status hoop_topo_recognize(const char *text, const char *name, enum hoop_topo_source *source);
+/* Whose document is a text. */
+enum hoop_topo_form { HOOP_TOPO_FORM_HWLOC, HOOP_TOPO_FORM_NCCL, HOOP_TOPO_FORM_OWN };
+
+/* Looks at the root element, and for hwloc at the version and the shape, so that hwloc can read it.
+ * Errors: HOOP_ERR_ARG, HOOP_ERR_UNSUPPORTED, with the cure. */
+enum hoop_status hoop_topo_recognize(const char *text, const char *name, enum hoop_topo_form *form);
+
+/* Make a topology from what hoop_topo_write wrote; text ends with a NUL. Any text is safe to give.
+ * Errors: HOOP_ERR_ARG, HOOP_ERR_UNSUPPORTED (another version), HOOP_ERR_MEMORY. */
+enum hoop_status hoop_topo_read_own(struct hoop_topo **topo, const char *text, const char *name);
 
 #endif

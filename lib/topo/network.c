@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_ABOVE = 16, ASSUMED_PCI = 12000, ASSUMED_CPUS = 6000, ASSUMED_FABRIC = 20000 };
+enum { MOST_ABOVE = 16, ASSUMED_PCI = 12000, ASSUMED_CPUS = 6000, ASSUMED_FABRIC = 20000, MOST_BUDGET = 1000000000 };
 enum { AMD = 0x1002, INTEL_FAMILY = 6 };
 
 /* MB/s of one link of a fabric; 0: the device id tells nothing. */
@@ -187,6 +187,12 @@ static void join_cpus(struct hoop_net *net)
         }
 }
 
+/* No file says more than numbers hold. */
+static int sum(int a, int b)
+{
+    return a < MOST_BUDGET - b ? a + b : MOST_BUDGET;
+}
+
 /* All switches are one fabric; its links of one GPU are one edge. */
 static void join_fabric(struct hoop_net *net)
 {
@@ -219,7 +225,7 @@ static void join_fabric(struct hoop_net *net)
             add_edges(net, edge);
         else
             for (int k = 0; k < 2; k++) { /* a further switch: both directions */
-                net->edge[same ^ k].budget += edge.budget;
+                net->edge[same ^ k].budget = sum(net->edge[same ^ k].budget, edge.budget);
                 net->edge[same ^ k].count += edge.count;
             }
     }

@@ -54,13 +54,16 @@ static long format_version(const char *root)
     return strtol(at + sizeof(name), NULL, 10); /* behind the quote */
 }
 
-enum hoop_status hoop_topo_recognize(const char *text, const char *name, enum hoop_topo_source *source)
+enum hoop_status hoop_topo_recognize(const char *text, const char *name, enum hoop_topo_form *form)
 {
     const char *root = root_element(text);
     const long mine = (long)(hwloc_get_api_version() >> 16);
 
-    *source = HOOP_TOPO_NCCL_XML;
+    *form = HOOP_TOPO_FORM_NCCL;
     if (root != NULL && element_is(root, "system"))
+        return HOOP_OK;
+    *form = HOOP_TOPO_FORM_OWN;
+    if (root != NULL && element_is(root, "hoop-topology"))
         return HOOP_OK;
     if (root != NULL && element_is(root, "graphs"))
         return hoop_fail(HOOP_ERR_ARG,
@@ -68,9 +71,12 @@ enum hoop_status hoop_topo_recognize(const char *text, const char *name, enum ho
                          "names where NCCL writes one",
                          name);
     if (root == NULL || (!element_is(root, "topology") && !element_is(root, "root")))
-        return hoop_fail(HOOP_ERR_ARG, "%s: neither XML of hwloc (lstopo FILE.xml) nor a topology file of NCCL or RCCL",
-                         name);
-    *source = HOOP_TOPO_HWLOC_XML;
+        return hoop_fail(
+            HOOP_ERR_ARG,
+            "%s: neither XML of hwloc (lstopo FILE.xml), nor a topology file of NCCL or RCCL, nor one of hoop-topo "
+            "--export hoop",
+            name);
+    *form = HOOP_TOPO_FORM_HWLOC;
     const long version = format_version(root);
     if (version > mine)
         return hoop_fail(HOOP_ERR_UNSUPPORTED,
@@ -113,11 +119,24 @@ static enum hoop_status read_whole(const char *path, int file, char **text, size
     return HOOP_OK;
 }
 
+static enum hoop_status read_form(struct hoop_topo **topo, enum hoop_topo_form form, const char *text, size_t size,
+                                  const char *path)
+{
+    switch (form) {
+    case HOOP_TOPO_FORM_NCCL:
+        return hoop_topo_read_nccl(topo, text, path);
+    case HOOP_TOPO_FORM_OWN:
+        return hoop_topo_read_own(topo, text, path);
+    default:
+        return hoop_topo_read_hwloc(topo, HOOP_TOPO_HWLOC_XML, text, (int)size, path, false);
+    }
+}
+
 static enum hoop_status load_file(struct hoop_topo **topo, const char *path)
 {
     char *text = NULL;
     size_t size = 0;
-    enum hoop_topo_source source;
+    enum hoop_topo_form form;
     struct stat about;
 
     if (stat(path, &about) == 0 && S_ISDIR(about.st_mode))
@@ -131,10 +150,9 @@ static enum hoop_status load_file(struct hoop_topo **topo, const char *path)
     if (status == HOOP_OK && strlen(text) + 1 != size)
         status = hoop_fail(HOOP_ERR_ARG, "%s: not a text: it has a NUL at byte %zu", path, strlen(text));
     if (status == HOOP_OK)
-        status = hoop_topo_recognize(text, path, &source);
+        status = hoop_topo_recognize(text, path, &form);
     if (status == HOOP_OK)
-        status = source == HOOP_TOPO_NCCL_XML ? hoop_topo_read_nccl(topo, text, path)
-                                              : hoop_topo_read_hwloc(topo, source, text, (int)size, path, false);
+        status = read_form(topo, form, text, size, path);
     hoop_free(text);
     return status;
 }

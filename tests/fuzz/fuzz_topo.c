@@ -31,6 +31,33 @@ static void walk(const struct hoop_topo *topo)
         check(hoop_topo_link(topo, i)->a < hoop_topo_link(topo, i)->b);
 }
 
+/* The network must not overflow, whatever the figures are. */
+static void search(const struct hoop_topo *topo)
+{
+    static struct hoop_topo_channels found;
+
+    if (hoop_topo_count(topo, HOOP_TOPO_GPU) > 4) /* time */
+        return;
+    for (int hosts = 1; hosts < 3; hosts++)
+        if (hoop_topo_search(topo, &(struct hoop_topo_wanted){.hosts = hosts}, &found) == HOOP_OK)
+            check(found.channels * found.gigabytes_per_second <= found.bound + 1e-6);
+}
+
+/* Written and read again it is the same. */
+static void same_again(const struct hoop_topo *topo)
+{
+    struct hoop_topo *again = NULL;
+    char *text = NULL;
+    size_t size;
+    FILE *file = open_memstream(&text, &size);
+
+    check(file != NULL && hoop_topo_write(topo, file) == HOOP_OK && fclose(file) == 0);
+    check(hoop_topo_read_own(&again, text, "again") == HOOP_OK);
+    check(hoop_topo_digest(again) == hoop_topo_digest(topo));
+    hoop_topo_free(again);
+    free(text);
+}
+
 static void texts(const char *text, const uint8_t *data, size_t bytes)
 {
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
@@ -49,15 +76,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     struct hoop_topo *topo = NULL;
     char *text = malloc(bytes + 1);
-    enum hoop_topo_source source;
+    enum hoop_topo_form form;
 
     check(text != NULL);
     memcpy(text, data, bytes);
     text[bytes] = '\0';
     texts(text, data, bytes);
-    hoop_topo_recognize(text, "fuzz", &source);
+    hoop_topo_recognize(text, "fuzz", &form);
     if (hoop_topo_read_nccl(&topo, text, "fuzz") == HOOP_OK)
         walk(topo);
+    hoop_topo_free(topo);
+    topo = NULL;
+    if (hoop_topo_read_own(&topo, text, "fuzz") == HOOP_OK) {
+        walk(topo);
+        search(topo);
+        same_again(topo);
+    }
     hoop_topo_free(topo);
     free(text);
     return 0;

@@ -9,8 +9,8 @@
 #include "base/alloc.h"
 #include "topo/model.h"
 
-static enum hoop_topo_source source; /* what the last text was taken for */
-static char box_path[4096];          /* tests/unit/topo/box.xml */
+static enum hoop_topo_form form; /* what the last text was taken for */
+static char box_path[4096];      /* tests/unit/topo/box.xml */
 
 START_TEST(texts_that_are_refused)
 {
@@ -43,7 +43,7 @@ START_TEST(texts_that_are_refused)
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const enum hoop_status status = hoop_topo_recognize(cases[i].text, "file", &source);
+        const enum hoop_status status = hoop_topo_recognize(cases[i].text, "file", &form);
 
         ck_assert_msg(status == cases[i].status, "%s: %d, %s", cases[i].text, status, hoop_error_text());
         ck_assert_msg(status == HOOP_OK || strstr(hoop_error_text(), cases[i].says) != NULL, "%s: %s", cases[i].text,
@@ -64,7 +64,7 @@ START_TEST(nesting_is_limited)
         for (int i = 1; i < depth; i++)
             at += snprintf(at, 64, "</object>");
         snprintf(at, 64, "</topology>");
-        ck_assert_msg((hoop_topo_recognize(text, "file", &source) == HOOP_OK) == (depth <= 128), "depth=%d: %s", depth,
+        ck_assert_msg((hoop_topo_recognize(text, "file", &form) == HOOP_OK) == (depth <= 128), "depth=%d: %s", depth,
                       hoop_error_text());
     }
 }
@@ -143,7 +143,7 @@ START_TEST(changed_files)
         memcpy(text, box, box_size);
         text[box_size] = '\0';
         text[(size_t)(seed >> 4) % box_size] = "\"'<>/=! "[seed >> 28 & 7];
-        refused += hoop_topo_recognize(text, "box", &source) != HOOP_OK;
+        refused += hoop_topo_recognize(text, "box", &form) != HOOP_OK;
     }
     free(text);
     ck_assert_int_gt(refused, 1000);

@@ -55,6 +55,21 @@ for mode in --nccl --rings; do
         failed=1
     }
 done
+# In hoop's own form a machine is the same to the last fact, and the text stays what it is.
+for file in box.xml nccl.xml a100x8.xml 'synthetic:pack:2 [numa(memory=4GB)] core:2 pu:2'; do
+    "$tool" --input "$file" --export hoop >"$scratch/own.xml" && "$tool" --input "$scratch/own.xml" --export hoop >"$scratch/own2.xml" || failed=1
+    diff "$scratch/own.xml" "$scratch/own2.xml" | grep '^[<>]' | grep -v '<hoop-topology' && failed=1
+    for mode in --json -m --nccl; do
+        diff <("$tool" --input "$file" $mode | sed 's/"origin": "[^"]*"//') <("$tool" --input "$scratch/own.xml" $mode | sed 's/"origin": "[^"]*"//') || {
+            echo "failed: --export hoop reads as another machine: $file $mode"
+            failed=1
+        }
+    done
+done
+sed 's/version="1"/version="9"/' "$scratch/own.xml" >"$scratch/later.xml"
+refuse 1 'this hoop reads form 1' --input "$scratch/later.xml"
+sed '0,/parent="0"/s//parent="7"/' "$scratch/own.xml" >"$scratch/bad.xml"
+refuse 1 'parent="7" cannot be' --input "$scratch/bad.xml"
 expect nccl.doctor --input nccl.xml --doctor
 expect box.rings --input box.xml --rings
 expect nccl.rings --input nccl.xml --rings
@@ -93,7 +108,7 @@ refuse 2 'from 0 to 5' -n 6
 refuse 2 'at least one host' -n 0 --rings
 refuse 1 'no network interface' --rings -n 2 --input rtx5090x8.xml
 refuse 1 'there are 1 GPU' --rings -i 0 --input box.xml
-refuse 2 'one of json, svg, dot, nccl' --export png
+refuse 2 'one of json, svg, dot, nccl, hoop' --export png
 refuse 1 'rings join 2 to 16' --input 'synthetic:pack:2 core:2 pu:1' --rings
 refuse 1 'no such device' --input box.xml -i GPU9
 

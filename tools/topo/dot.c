@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* The graph in the language of Graphviz: the tree by solid lines with the speed of each link, fabrics by coloured ones. */
+/* The graph in the language of Graphviz: CPUs, GPUs and interfaces, and what joins them. Solid lines are the tree with the speed of each link,
+ * coloured ones the links of a GPU fabric, as thick as there are many of them; all its switches are one hexagon. */
+#include <stdlib.h>
+
 #include "show.h"
 
 static void put_node(const struct hoop_topo *topo, FILE *out, int i)
@@ -31,34 +34,93 @@ static void put_node(const struct hoop_topo *topo, FILE *out, int i)
 static void put_link(const struct hoop_topo *topo, FILE *out, const struct hoop_topo_link *link)
 {
     const char *a = hoop_topo_node(topo, link->a)->label, *b = hoop_topo_node(topo, link->b)->label;
-    const bool fabric = link->kind >= HOOP_TOPO_LINK_NVLINK;
-    const char *before = "";
 
-    fprintf(out, "  \"%s\" -- \"%s\" [%slabel=\"", a, b, fabric ? "color=\"#2e8b57\", constraint=false, " : "");
-    if (link->count.source != HOOP_TOPO_UNKNOWN) {
-        fprintf(out, "%.0f %s", link->count.value, hoop_topo_link_name(link->kind));
-        before = ", ";
-    }
+    fprintf(out, "  \"%s\" -- \"%s\" [label=\"", a, b);
     if (link->gigabytes_per_second.source != HOOP_TOPO_UNKNOWN)
-        fprintf(out, "%s%.3g GB/s", before, link->gigabytes_per_second.value);
+        fprintf(out, "%.3g GB/s", link->gigabytes_per_second.value);
     fputs("\"];\n", out);
+}
+
+/* Links of a fabric between two nodes: their number as the label. place: what Graphviz is to do with it. */
+static void put_fabric(FILE *out, const char *a, const char *b, const char *kind, double count, const char *place)
+{
+    fprintf(out, "  \"%s\" -- \"%s\" [color=\"#2e8b57\", fontcolor=\"#2e8b57\", %spenwidth=%d", a, b, place,
+            count < 1   ? 1
+            : count > 8 ? 5
+                        : 1 + (int)count / 2);
+    if (count > 0)
+        fprintf(out, ", label=\"%.0f\", tooltip=\"%.0f %s\"", count, count, kind);
+    fputs("];\n", out);
+}
+
+/* A GPU's links to switches of the fabric, all together. */
+static void put_uplinks(const struct hoop_topo *topo, FILE *out, int gpu)
+{
+    const struct hoop_topo_link *link;
+    double count = 0;
+    bool any = false;
+
+    for (int i = 0; (link = hoop_topo_link(topo, i)) != NULL; i++)
+        if (link->a == gpu && hoop_topo_node(topo, link->b)->kind == HOOP_TOPO_SWITCH) {
+            count += link->count.value;
+            any = true;
+        }
+    if (any)
+        put_fabric(out, hoop_topo_node(topo, gpu)->label, "Fabric", "links to the fabric's switches", count, "");
+}
+
+/* Shown: CPUs, the GPUs and interfaces wanted, and the bridges above these. NULL: no memory. */
+static bool *find_drawn(const struct hoop_topo *topo, const bool *shown)
+{
+    int nodes = 0;
+
+    while (hoop_topo_node(topo, nodes) != NULL)
+        nodes++;
+    bool *drawn = calloc((size_t)nodes, sizeof *drawn);
+    for (int i = 0; i < nodes && drawn != NULL; i++) {
+        const struct hoop_topo_node *node = hoop_topo_node(topo, i);
+        const bool device = node->kind == HOOP_TOPO_GPU || node->kind == HOOP_TOPO_NIC;
+
+        if (node->kind <= HOOP_TOPO_NUMA || (device && is_shown(shown, i)))
+            for (int at = i; at >= 0; at = hoop_topo_node(topo, at)->parent)
+                drawn[at] = true;
+    }
+    return drawn;
+}
+
+static void put_links(const struct hoop_topo *topo, FILE *out, const bool *drawn)
+{
+    const struct hoop_topo_link *link;
+
+    for (int i = 0; (link = hoop_topo_link(topo, i)) != NULL; i++)
+        if (drawn[link->a] && drawn[link->b] && link->kind < HOOP_TOPO_LINK_NVLINK)
+            put_link(topo, out, link);
+        else if (drawn[link->a] && drawn[link->b] && link->kind != HOOP_TOPO_LINK_PEER)
+            put_fabric(out, hoop_topo_node(topo, link->a)->label, hoop_topo_node(topo, link->b)->label,
+                       hoop_topo_link_name(link->kind), link->count.value, "constraint=false, ");
+    if (hoop_topo_count(topo, HOOP_TOPO_SWITCH) == 0)
+        return;
+    fputs(
+        "  \"Fabric\" [shape=hexagon, style=filled, fillcolor=\"#d9c8ec\", label=\"switches of the\\nGPU fabric\"];\n",
+        out);
+    for (int i = 0; hoop_topo_node(topo, i) != NULL; i++)
+        if (drawn[i] && hoop_topo_node(topo, i)->kind == HOOP_TOPO_GPU)
+            put_uplinks(topo, out, i);
 }
 
 void show_dot(const struct hoop_topo *topo, const bool *shown, FILE *out)
 {
-    const struct hoop_topo_node *node;
-    const struct hoop_topo_link *link;
+    bool *drawn = find_drawn(topo, shown);
 
-    fputs("graph topology {\n  rankdir=LR; node [fontname=\"sans-serif\", fontsize=10]; edge [fontname=\"sans-serif\", "
+    fputs("graph topology {\n  rankdir=LR; ranksep=0.9; node [fontname=\"sans-serif\", fontsize=10]; edge "
+          "[fontname=\"sans-serif\", "
           "fontsize=9];\n",
           out);
-    for (int i = 0; (node = hoop_topo_node(topo, i)) != NULL; i++)
-        if (node->kind < HOOP_TOPO_GPU || is_shown(shown, i))
+    for (int i = 0; drawn != NULL && hoop_topo_node(topo, i) != NULL; i++)
+        if (drawn[i])
             put_node(topo, out, i);
-    for (int i = 0; (link = hoop_topo_link(topo, i)) != NULL; i++)
-        if (link->kind != HOOP_TOPO_LINK_PEER &&
-            (hoop_topo_node(topo, link->a)->kind < HOOP_TOPO_GPU || is_shown(shown, link->a)) &&
-            (hoop_topo_node(topo, link->b)->kind < HOOP_TOPO_GPU || is_shown(shown, link->b)))
-            put_link(topo, out, link);
+    if (drawn != NULL)
+        put_links(topo, out, drawn);
     fputs("}\n", out);
+    free(drawn);
 }

@@ -26,6 +26,7 @@ enum mode {
     SVG,
     DOT,
     NCCL_XML,
+    OWN,
     DOCTOR
 };
 
@@ -82,11 +83,14 @@ static const struct argp_option options[] = {
      0},
     {"svg", KEY_SVG, NULL, 0, "a picture of the machine: sockets, switches, devices, the speed of their links", 0},
     {"export", KEY_EXPORT, "FORM", 0,
-     "the machine as json, svg, dot (for Graphviz) or nccl (a file for NCCL_TOPO_FILE)", 0},
+     "the machine as json, svg, dot (for Graphviz), nccl (a file for NCCL_TOPO_FILE) or hoop (all that is known, for "
+     "--input)",
+     0},
     {"tree", KEY_TREE, NULL, 0, "the machine as a tree: sockets, NUMA nodes, bridges, devices", 0},
     {"json", KEY_JSON, NULL, 0, "all nodes and links with the source of each fact; what is unknown is null", 0},
     {"input", KEY_INPUT, "FILE", 0,
-     "show a recorded machine, not this one: XML of hwloc (lstopo FILE.xml), a topology file of NCCL or RCCL, a "
+     "show a recorded machine, not this one: what --export hoop wrote, XML of hwloc (lstopo FILE.xml), a topology file "
+     "of NCCL or RCCL, a "
      "copy of /sys (a folder, or an archive such as hwloc-gather-topology makes), or "
      "synthetic:DESCRIPTION in hwloc's words",
      0},
@@ -108,14 +112,14 @@ static error_t take_form(struct argp_state *state, const char *form, struct requ
     static const struct {
         const char *name;
         enum mode mode;
-    } forms[] = {{"json", JSON}, {"svg", SVG}, {"dot", DOT}, {"nccl", NCCL_XML}};
+    } forms[] = {{"json", JSON}, {"svg", SVG}, {"dot", DOT}, {"nccl", NCCL_XML}, {"hoop", OWN}};
 
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
         if (strcmp(form, forms[i].name) == 0) {
             request->mode = forms[i].mode;
             return 0;
         }
-    argp_error(state, "--export %s: it is one of json, svg, dot, nccl", form);
+    argp_error(state, "--export %s: it is one of json, svg, dot, nccl, hoop", form);
     return 0;
 }
 
@@ -252,7 +256,7 @@ static const struct hoop_manual_section sections[] = {
 
 static const struct hoop_manual_words words[] = {{"input", "@file"},
                                                  {"p2p", "r w n a p"},
-                                                 {"export", "json svg dot nccl"},
+                                                 {"export", "json svg dot nccl hoop"},
                                                  {"nearest_gpus", "0 1 2 3 4 5"},
                                                  {NULL, NULL}};
 
@@ -310,6 +314,11 @@ static bool show(const struct hoop_topo *topo, const struct request *request, co
     case NCCL_XML:
         show_nccl_xml(topo, shown, stdout);
         break;
+    case OWN:
+        if (hoop_topo_write(topo, stdout) == HOOP_OK)
+            break;
+        fprintf(stderr, "hoop-topo: %s\n", hoop_last_error(NULL));
+        return false;
     case DOCTOR:
         return show_doctor(topo, stdout, request->input == NULL);
     case SVG:

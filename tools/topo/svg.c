@@ -146,7 +146,11 @@ static void describe(const struct picture *picture, int i, char *text, size_t si
     switch (node->kind) {
     case HOOP_TOPO_NUMA:
         hoop_topo_cpu_list(picture->topo, i, list, sizeof list);
-        snprintf(text, size, "%s%.28s%s", list[0] != '\0' ? "CPUs " : "no CPUs", list, strlen(list) > 28 ? " …" : "");
+        snprintf(text, size, "%s%.28s%s",
+                 list[0] != '\0'                     ? "CPUs "
+                 : hoop_topo_cpus(picture->topo) > 0 ? "no CPUs"
+                                                     : "CPUs ?",
+                 list, strlen(list) > 28 ? " …" : "");
         break;
     case HOOP_TOPO_MACHINE:
     case HOOP_TOPO_PACKAGE:
