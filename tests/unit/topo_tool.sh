@@ -70,6 +70,7 @@ sed 's/version="1"/version="9"/' "$scratch/own.xml" >"$scratch/later.xml"
 refuse 1 'this hoop reads form 1' --input "$scratch/later.xml"
 sed '0,/parent="0"/s//parent="7"/' "$scratch/own.xml" >"$scratch/bad.xml"
 refuse 1 'parent="7" cannot be' --input "$scratch/bad.xml"
+"$tool" --input nccl.xml --doctor -i NIC2 | grep -q 'GPU[01]' && { echo "failed: --doctor -i tells of other devices"; failed=1; }
 expect nccl.doctor --input nccl.xml --doctor
 expect box.rings --input box.xml --rings
 expect nccl.rings --input nccl.xml --rings

@@ -19,6 +19,7 @@ enum level { FINE, NOTE, WRONG };
 
 struct doctor {
     const struct hoop_topo *topo;
+    const bool *asked; /* by node: what -i asks for, and the bridges above; NULL: all */
     FILE *out;
     int wrong, notes;
 };
@@ -168,7 +169,8 @@ static void check_hidden(struct doctor *doctor, bool live)
     int flat = 0, devices = 0;
 
     for (int i = 0; (node = hoop_topo_node(doctor->topo, i)) != NULL; i++)
-        if (node->kind == HOOP_TOPO_GPU || (node->kind == HOOP_TOPO_NIC && node->rdma)) {
+        if (is_shown(doctor->asked, i) &&
+            (node->kind == HOOP_TOPO_GPU || (node->kind == HOOP_TOPO_NIC && node->rdma))) {
             devices++;
             flat += !has_bridge_above(doctor->topo, i);
         }
@@ -184,7 +186,7 @@ static void check_hidden(struct doctor *doctor, bool live)
              "no GPU or RDMA interface has a PCI bridge above it: the PCI tree is hidden, or every device hangs on a "
              "root port of its own "
              "bus; nothing can be said of switches");
-    if (devices == 0)
+    if (devices == 0 && doctor->asked == NULL)
         tell(doctor, NOTE, "no GPU and no RDMA interface can be seen: there is none, or the container was given none");
 }
 
@@ -195,7 +197,8 @@ static void check_links(struct doctor *doctor)
     for (int i = 0; (link = hoop_topo_link(doctor->topo, i)) != NULL; i++) {
         const char *name = hoop_topo_node(doctor->topo, link->b)->label;
 
-        if (link->kind != HOOP_TOPO_LINK_PCI || link->width.source == HOOP_TOPO_UNKNOWN)
+        if (link->kind != HOOP_TOPO_LINK_PCI || link->width.source == HOOP_TOPO_UNKNOWN ||
+            !is_shown(doctor->asked, link->b))
             continue;
         if (link->device_width.value > link->width.value ||
             link->device_gigatransfers.value > link->gigatransfers.value)
@@ -229,7 +232,7 @@ static void check_bridges(struct doctor *doctor)
     const struct hoop_topo_node *bridge, *child;
 
     for (int i = 0; (bridge = hoop_topo_node(topo, i)) != NULL; i++) {
-        const double mine = bridge->kind == HOOP_TOPO_PCI_BRIDGE ? speed_up(topo, i) : 0;
+        const double mine = bridge->kind == HOOP_TOPO_PCI_BRIDGE && is_shown(doctor->asked, i) ? speed_up(topo, i) : 0;
         double most = 0;
 
         for (int j = 0; mine > 0 && (child = hoop_topo_node(topo, j)) != NULL; j++)
@@ -281,7 +284,8 @@ static void check_acs(struct doctor *doctor, bool live)
         for (int j = 0; a->kind == HOOP_TOPO_GPU && (b = hoop_topo_node(topo, j)) != NULL; j++) {
             const enum hoop_topo_class path = hoop_topo_path_class(topo, i, j);
 
-            if (i == j || !moves_data(b) || (b->kind == HOOP_TOPO_GPU && j < i) || path > HOOP_TOPO_PXB)
+            if (i == j || !moves_data(b) || !is_shown(doctor->asked, i) || !is_shown(doctor->asked, j) ||
+                (b->kind == HOOP_TOPO_GPU && j < i) || path > HOOP_TOPO_PXB)
                 continue;
             const int up = redirecting_port(topo, i, j), down = redirecting_port(topo, j, i),
                       port = up >= 0 ? up : down;
@@ -309,7 +313,8 @@ static void check_iommu(struct doctor *doctor)
     const struct hoop_topo_node *node;
 
     for (int i = 0; (node = hoop_topo_node(doctor->topo, i)) != NULL; i++)
-        if (node->kind == HOOP_TOPO_GPU && node->iommu_group.source != HOOP_TOPO_UNKNOWN) {
+        if (node->kind == HOOP_TOPO_GPU && is_shown(doctor->asked, i) &&
+            node->iommu_group.source != HOOP_TOPO_UNKNOWN) {
             tell(doctor, NOTE,
                  "an IOMMU is on (%s is in group %.0f): transfers between devices are slower or fail where it "
                  "translates. Boot with iommu=pt, "
@@ -333,7 +338,7 @@ static void check_nics(struct doctor *doctor)
         for (int j = 0; gpu->kind == HOOP_TOPO_GPU && (nic = hoop_topo_node(topo, j)) != NULL; j++)
             if (nic->kind == HOOP_TOPO_NIC && nic->rdma && hoop_topo_path_class(topo, i, j) < nearest)
                 nearest = hoop_topo_path_class(topo, i, j);
-        if (gpu->kind == HOOP_TOPO_GPU && nearest > HOOP_TOPO_PXB)
+        if (gpu->kind == HOOP_TOPO_GPU && is_shown(doctor->asked, i) && nearest > HOOP_TOPO_PXB)
             tell(doctor, NOTE,
                  "%s has no RDMA interface on its own PCI switches; the nearest is %s: its data to other hosts go "
                  "through a CPU",
@@ -349,10 +354,11 @@ static void check_fabric(struct doctor *doctor)
     int told = 0, peers = 0;
 
     for (int i = 0; hoop_topo_node(topo, i) != NULL; i++)
-        told +=
-            hoop_topo_node(topo, i)->kind == HOOP_TOPO_GPU && hoop_topo_node(topo, i)->ordinal.source == HOOP_TOPO_CUDA;
+        told += is_shown(doctor->asked, i) && hoop_topo_node(topo, i)->kind == HOOP_TOPO_GPU &&
+                hoop_topo_node(topo, i)->ordinal.source == HOOP_TOPO_CUDA;
     for (int i = 0; (link = hoop_topo_link(topo, i)) != NULL; i++)
-        peers += link->kind == HOOP_TOPO_LINK_PEER;
+        peers +=
+            link->kind == HOOP_TOPO_LINK_PEER && is_shown(doctor->asked, link->a) && is_shown(doctor->asked, link->b);
     if (told < 2)
         return;
     if (count_kind(topo, HOOP_TOPO_SWITCH, false) > 0 && peers == 0)
@@ -376,7 +382,8 @@ static void check_places(struct doctor *doctor)
     for (int i = 0; (node = hoop_topo_node(doctor->topo, i)) != NULL; i++) {
         char list[LIST_TEXT] = "";
 
-        if (moves_data(node) && hoop_topo_numa_list(doctor->topo, i, list, sizeof list) == HOOP_OK && list[0] == '\0')
+        if (moves_data(node) && is_shown(doctor->asked, i) &&
+            hoop_topo_numa_list(doctor->topo, i, list, sizeof list) == HOOP_OK && list[0] == '\0')
             tell(doctor, NOTE,
                  "nobody tells near which NUMA node %s is: the firmware leaves it out; ranks cannot be placed near it",
                  node->label);
@@ -385,10 +392,41 @@ static void check_places(struct doctor *doctor)
         tell(doctor, NOTE, "%s", hoop_topo_note(doctor->topo, i));
 }
 
-bool show_doctor(const struct hoop_topo *topo, FILE *out, bool live)
+/* Everything above the devices that -i asks for, and these. NULL: no memory. */
+static bool *find_asked(const struct hoop_topo *topo, const bool *shown)
 {
-    struct doctor doctor = {.topo = topo, .out = out};
+    int nodes = 0;
 
+    while (hoop_topo_node(topo, nodes) != NULL)
+        nodes++;
+    bool *asked = calloc((size_t)nodes, sizeof *asked);
+    for (int i = 0; i < nodes && asked != NULL; i++)
+        for (int at = shown[i] ? i : -1; at >= 0; at = hoop_topo_node(topo, at)->parent)
+            asked[at] = true;
+    return asked;
+}
+
+static void check_topology(struct doctor *doctor, bool live)
+{
+    check_hidden(doctor, live);
+    check_places(doctor);
+    check_links(doctor);
+    check_bridges(doctor);
+    check_acs(doctor, live);
+    check_iommu(doctor);
+    check_nics(doctor);
+    check_fabric(doctor);
+}
+
+bool show_doctor(const struct hoop_topo *topo, const bool *shown, FILE *out, bool live)
+{
+    bool *asked = shown == NULL ? NULL : find_asked(topo, shown);
+    struct doctor doctor = {.topo = topo, .asked = asked, .out = out};
+
+    if (shown != NULL && asked == NULL) {
+        fprintf(stderr, "hoop-topo: no memory\n");
+        return false;
+    }
     fprintf(out, "%s\n\n", hoop_topo_origin(topo));
     if (live) {
         check_memlock(&doctor);
@@ -397,15 +435,9 @@ bool show_doctor(const struct hoop_topo *topo, FILE *out, bool live)
         check_yama(&doctor);
         check_cpus(&doctor);
     }
-    check_hidden(&doctor, live);
-    check_places(&doctor);
-    check_links(&doctor);
-    check_bridges(&doctor);
-    check_acs(&doctor, live);
-    check_iommu(&doctor);
-    check_nics(&doctor);
-    check_fabric(&doctor);
+    check_topology(&doctor, live);
     fprintf(out, "\n%d wrong, %d to note%s\n", doctor.wrong, doctor.notes,
             live ? "" : "; limits and rights of the machine itself were not looked at");
+    free(asked);
     return doctor.wrong == 0;
 }

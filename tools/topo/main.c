@@ -320,7 +320,7 @@ static bool show(const struct hoop_topo *topo, const struct request *request, co
         fprintf(stderr, "hoop-topo: %s\n", hoop_last_error(NULL));
         return false;
     case DOCTOR:
-        return show_doctor(topo, stdout, request->input == NULL);
+        return show_doctor(topo, shown, stdout, request->input == NULL);
     case SVG:
         show_svg(topo, shown, stdout);
         break;

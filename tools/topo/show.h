@@ -49,7 +49,7 @@ void show_dot(const struct hoop_topo *topo, const bool *shown, FILE *out);
 void show_nccl_xml(const struct hoop_topo *topo, const bool *shown, FILE *out);
 
 /* What stands in the way of communication, with cause and cure. live: topo is this machine. False: something is wrong. */
-bool show_doctor(const struct hoop_topo *topo, FILE *out, bool live);
+bool show_doctor(const struct hoop_topo *topo, const bool *shown, FILE *out, bool live);
 
 /* Everything in JSON; what is unknown is null. */
 void show_json(const struct hoop_topo *topo, const bool *shown, FILE *out);
