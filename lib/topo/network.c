@@ -5,6 +5,7 @@
  * NVLink and XGMI generations. The links between CPUs are in no recording: they are assumed by the CPU's make, and marked. */
 #include "topo/network.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -460,19 +461,85 @@ static long cut(const struct hoop_net *net, uint32_t group, enum hoop_net_kind d
     return rest + (into < out ? into : out);
 }
 
+/* The vertex below which hops over PCI stay that are no worse than `worst`. */
+static int root_of(const struct hoop_net *net, int gpu, enum hoop_topo_hop worst)
+{
+    int at = net->vertex[gpu].above;
+
+    while (worst != HOOP_TOPO_HOP_PIX && net->vertex[at].above >= 0 &&
+           (worst >= HOOP_TOPO_HOP_PHB || net->vertex[net->vertex[at].above].kind == HOOP_NET_SWITCH))
+        at = net->vertex[at].above;
+    return at;
+}
+
+/* What leaves a group over hops alone: over the fabric, and below each root over PCI what its GPUs in the group can send and the others
+ * take. */
+static long cut_by_hops(const struct hoop_net *net, uint32_t group, enum hoop_topo_hop worst)
+{
+    long sum_of_roots = cut(net, group, HOOP_NET_GPU, HOOP_TOPO_HOP_FABRIC);
+
+    for (int root = 0; root < net->vertices && worst > HOOP_TOPO_HOP_FABRIC; root++) {
+        long in = 0, out = 0;
+
+        for (int gpu = 0; gpu < net->gpus; gpu++) {
+            const int up = edge_between(net, gpu, net->vertex[gpu].above);
+
+            if (root_of(net, gpu, worst) == root)
+                *(group >> gpu & 1 ? &out : &in) += net->edge[up].budget;
+        }
+        sum_of_roots += out < in ? out : in;
+    }
+    return sum_of_roots;
+}
+
 long hoop_net_bound(const struct hoop_net *net, enum hoop_topo_hop worst)
 {
     const uint32_t all = (uint32_t)((1ull << net->gpus) - 1);
+    const bool limited = worst > HOOP_TOPO_HOP_FABRIC && worst < HOOP_TOPO_HOP_SYS;
     long least = -1;
 
-    for (uint32_t group = 1; group < all; group++)
+    for (uint32_t group = 1; group < all; group++) {
+        const long by_hops = limited ? cut_by_hops(net, group, worst) : LONG_MAX;
+
         for (int deepest = HOOP_NET_GPU; deepest <= HOOP_NET_CPU; deepest++) {
-            const long value = cut(net, group, (enum hoop_net_kind)deepest, worst);
+            const long by_edges = cut(net, group, (enum hoop_net_kind)deepest, worst),
+                       value = by_edges < by_hops ? by_edges : by_hops;
 
             if (least < 0 || value < least)
                 least = value;
         }
+    }
     return least;
+}
+
+long hoop_net_two_neighbours(const struct hoop_net *net, enum hoop_topo_hop worst)
+{
+    long least = LONG_MAX;
+
+    for (int gpu = 0; gpu < net->gpus; gpu++) {
+        long out = 0, to_one = 0;
+
+        for (int i = 0; i < net->edges; i++) {
+            const struct hoop_net_edge *edge = &net->edge[i];
+
+            if (edge->from != gpu || !usable(edge, worst))
+                continue;
+            out += edge->budget;
+            if (edge->to < net->gpus && edge->budget > to_one)
+                to_one = edge->budget;
+        }
+        least = 2 * (out - to_one) < least ? 2 * (out - to_one) : least;
+    }
+    return least;
+}
+
+long hoop_net_out(const struct hoop_net *net, enum hoop_topo_hop worst)
+{
+    long out = 0;
+
+    for (int i = 0; i < net->edges; i++)
+        out += net->edge[i].from < net->gpus && usable(&net->edge[i], worst) ? net->edge[i].budget : 0;
+    return out;
 }
 
 long hoop_net_wire_bound(const struct hoop_net *net)

@@ -54,6 +54,13 @@ struct hoop_net {
 enum hoop_status hoop_net_make(struct hoop_net *net, const struct hoop_topo *topo,
                                const struct hoop_topo_wanted *wanted);
 
+/* Upper bound of what rings of three GPUs and more can carry, in MB/s: each GPU has two neighbours in a ring, so what goes to its best one does
+ * not help the other half. */
+long hoop_net_two_neighbours(const struct hoop_net *net, enum hoop_topo_hop worst);
+
+/* What leaves all GPUs together, in MB/s, over edges of hops no worse than `worst`. */
+long hoop_net_out(const struct hoop_net *net, enum hoop_topo_hop worst);
+
 /* Upper bound of what all channels together can carry between hosts, in MB/s: of all ports, and of what leaves each GPU. */
 long hoop_net_wire_bound(const struct hoop_net *net);
 

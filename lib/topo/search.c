@@ -4,42 +4,24 @@
  * First the nearest kind of hop is found with which a ring is possible at all: where NVLinks join all, none goes over PCI. Then
  * channels of a fixed bandwidth are packed one by one, each found depth first (the emptiest way first), taking its bandwidth from the
  * budget of every link on the way. That is repeated for every bandwidth that is a whole share of some link; the one that carries most in
- * all is kept, and of equals the one with fewer channels. Steps are counted, so the work is bounded and always the same. */
+ * all is kept, and of equals the one with fewer channels. Where the bound is not reached one channel more is looked for with all of them
+ * together, so that earlier ones give way. Steps are counted, so the work is bounded and always the same. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "topo/network.h"
+#include "topo/search.h"
 
-enum { MOST_SHARES = 8, MOST_LEVELS = 48, MOST_STEPS = 1 << 13, MOST_STEPS_A_LEVEL = 1 << 16 };
-
-enum rule { NEAR_THEN_ROOM, ROOM, TIGHT, TURNING, RULES };
-
-/* A channel: its GPUs, and with several hosts its ports (numbers in the network). */
-struct way {
-    int order[HOOP_TOPO_SEARCH_DEVICES], port[2];
-};
-
-struct search {
-    struct hoop_net net;
-    enum hoop_topo_shape shape;
-    int hosts;
-    enum hoop_topo_hop worst, nearest_port, worst_port, best_port;
-    int left[HOOP_NET_EDGES]; /* of the budgets */
-    int bandwidth, channels;
-    enum rule rule;
-    struct way way;
-    int length;
-    uint32_t visited;
-    long steps, steps_level;
-    int level[MOST_LEVELS], levels;
-    struct way best[HOOP_TOPO_SEARCH_CHANNELS];
-    int best_channels, best_bandwidth;
-    int single;
+enum {
+    MOST_SHARES = 8,
+    MOST_STEPS = 1 << 13,
+    MOST_STEPS_A_LEVEL = 1 << 16,
+    MOST_TOGETHER = 12,
+    MOST_STEPS_TOGETHER = 1 << 15
 };
 
 /* Take bandwidth (or give it back) on the way from a to b; a chain uses both directions. */
-static void use(struct search *search, int a, int b, int bandwidth)
+void hoop_search_use(struct hoop_search *search, int a, int b, int bandwidth)
 {
     const struct hoop_net_path *path = &search->net.path[a][b], *back = &search->net.path[b][a];
 
@@ -50,7 +32,7 @@ static void use(struct search *search, int a, int b, int bandwidth)
 }
 
 /* What is left on the way; -1: it is no way, or worse than allowed. */
-static int room(const struct search *search, int a, int b)
+static int room(const struct hoop_search *search, int a, int b)
 {
     const struct hoop_net_path *path = &search->net.path[a][b];
     int least = path->edges == 0 || path->hop > search->worst ? -1 : INT32_MAX;
@@ -62,7 +44,7 @@ static int room(const struct search *search, int a, int b)
 }
 
 /* What makes a GPU a good next one; less is better. Several greedy rules are tried, since each fails on some machine. */
-static long rank_of(const struct search *search, int from, int to, int left)
+static long rank_of(const struct hoop_search *search, int from, int to, int left)
 {
     const long hop = search->net.path[from][to].hop, n = search->net.gpus;
 
@@ -79,7 +61,7 @@ static long rank_of(const struct search *search, int from, int to, int left)
 }
 
 /* The GPUs that may come next, best first, equals in order. */
-static int candidates(const struct search *search, int from, int *next)
+static int candidates(const struct hoop_search *search, int from, int *next)
 {
     long rank[HOOP_TOPO_SEARCH_DEVICES];
     int count = 0;
@@ -103,7 +85,7 @@ static int candidates(const struct search *search, int from, int *next)
 }
 
 /* Is what lies on the way still within its budget? A way may use a link that an earlier hop of the same channel used. */
-static bool fits(const struct search *search, int a, int b)
+static bool fits(const struct hoop_search *search, int a, int b)
 {
     const struct hoop_net_path *path = &search->net.path[a][b], *back = &search->net.path[b][a];
 
@@ -119,7 +101,7 @@ static bool fits(const struct search *search, int a, int b)
 /* ---- several hosts: the ports at the ends ---- */
 
 /* Parts of the data that pass a port each way: a ring's all; of a host in two binary trees four halves, with few hosts less. */
-static int through_port(const struct search *search, int bandwidth)
+int hoop_search_through_port(const struct hoop_search *search, int bandwidth)
 {
     if (search->shape == HOOP_TOPO_RING)
         return bandwidth;
@@ -127,7 +109,7 @@ static int through_port(const struct search *search, int bandwidth)
 }
 
 /* Take bandwidth between a GPU and a port: out, in or both. */
-static void use_port(struct search *search, int gpu, int port, bool out, bool in, int bandwidth)
+void hoop_search_use_port(struct hoop_search *search, int gpu, int port, bool out, bool in, int bandwidth)
 {
     const struct hoop_net_path *path = &search->net.way_out[gpu][port];
 
@@ -138,7 +120,7 @@ static void use_port(struct search *search, int gpu, int port, bool out, bool in
 }
 
 /* What is left on the way from a GPU to a port, or back; -1: it is no way, or worse than allowed. */
-static int room_port(const struct search *search, int gpu, int port, bool out, bool in)
+static int room_port(const struct hoop_search *search, int gpu, int port, bool out, bool in)
 {
     const struct hoop_net_path *path = &search->net.way_out[gpu][port];
     int least = path->edges == 0 || path->hop > search->worst_port ? -1 : INT32_MAX;
@@ -153,9 +135,9 @@ static int room_port(const struct search *search, int gpu, int port, bool out, b
 }
 
 /* The nearest port for the GPU at an end, of those the one with most room, or for a ring's end the one that it began with; -1: none. */
-static int choose_port(const struct search *search, int gpu, bool out, bool in, int prefer)
+static int choose_port(const struct hoop_search *search, int gpu, bool out, bool in, int prefer)
 {
-    const int bandwidth = through_port(search, search->bandwidth);
+    const int bandwidth = hoop_search_through_port(search, search->bandwidth);
     int best = -1, best_room = 0;
 
     for (int port = 0; port < search->net.ports; port++) {
@@ -174,7 +156,7 @@ static int choose_port(const struct search *search, int gpu, bool out, bool in, 
 }
 
 /* The channel is whole but for what joins its ends: the way back, or to the next host. */
-static bool close_channel(struct search *search)
+static bool close_channel(struct hoop_search *search)
 {
     const int last = search->way.order[search->length - 1];
 
@@ -184,17 +166,27 @@ static bool close_channel(struct search *search)
         search->way.port[1] = choose_port(search, last, true, false, search->way.port[0]);
         if (search->way.port[1] < 0)
             return false;
-        use_port(search, last, search->way.port[1], true, false, search->bandwidth);
+        hoop_search_use_port(search, last, search->way.port[1], true, false, search->bandwidth);
         return true;
     }
     if (room(search, last, search->way.order[0]) < search->bandwidth)
         return false;
-    use(search, last, search->way.order[0], search->bandwidth);
+    hoop_search_use(search, last, search->way.order[0], search->bandwidth);
     return true;
 }
 
+static void open_again(struct hoop_search *search)
+{
+    const int last = search->way.order[search->length - 1];
+
+    if (search->shape == HOOP_TOPO_RING && search->hosts > 1)
+        hoop_search_use_port(search, last, search->way.port[1], true, false, -search->bandwidth);
+    else if (search->shape == HOOP_TOPO_RING)
+        hoop_search_use(search, last, search->way.order[0], -search->bandwidth);
+}
+
 /* The port by which a channel that begins at this GPU comes in. */
-static bool open_channel(struct search *search, int start)
+static bool open_channel(struct hoop_search *search, int start)
 {
     const bool both = search->shape == HOOP_TOPO_CHAIN;
 
@@ -204,56 +196,87 @@ static bool open_channel(struct search *search, int start)
     search->way.port[0] = choose_port(search, start, both, true, -1);
     if (search->way.port[0] < 0)
         return false;
-    use_port(search, start, search->way.port[0], both, true, through_port(search, search->bandwidth));
+    hoop_search_use_port(search, start, search->way.port[0], both, true,
+                         hoop_search_through_port(search, search->bandwidth));
     return true;
 }
 
 /* Nothing came of it. */
-static void give_up_channel(struct search *search, int start)
+static void give_up_channel(struct hoop_search *search, int start)
 {
     if (search->way.port[0] >= 0)
-        use_port(search, start, search->way.port[0], search->shape == HOOP_TOPO_CHAIN, true,
-                 -through_port(search, search->bandwidth));
+        hoop_search_use_port(search, start, search->way.port[0], search->shape == HOOP_TOPO_CHAIN, true,
+                             -hoop_search_through_port(search, search->bandwidth));
 }
 
 /* ---- one channel ---- */
 
-static bool extend(struct search *search)
+static bool find_channel(struct hoop_search *search);
+
+/* The channel is closed. Where several are looked for together it holds only if the others can be found, too. */
+static bool go_on(struct hoop_search *search)
+{
+    const struct hoop_search_way way = search->way;
+    const uint32_t visited = search->visited;
+
+    search->found[search->channels++] = way;
+    if (search->target == 0 || search->channels == search->target || find_channel(search))
+        return true;
+    search->channels--;
+    search->way = way;
+    search->visited = visited;
+    search->length = search->net.gpus;
+    open_again(search);
+    return false;
+}
+
+static bool extend(struct hoop_search *search)
 {
     const int last = search->way.order[search->length - 1];
     int next[HOOP_TOPO_SEARCH_DEVICES];
 
     if (search->length == search->net.gpus)
-        return close_channel(search);
+        return close_channel(search) && go_on(search);
     const int count = candidates(search, last, next);
     for (int i = 0; i < count && search->steps > 0; i++) {
         search->steps--;
-        use(search, last, next[i], search->bandwidth);
+        hoop_search_use(search, last, next[i], search->bandwidth);
         search->way.order[search->length++] = next[i];
         search->visited |= 1u << next[i];
         if (fits(search, last, next[i]) && extend(search))
             return true;
         search->visited &= ~(1u << next[i]);
         search->length--;
-        use(search, last, next[i], -search->bandwidth);
+        hoop_search_use(search, last, next[i], -search->bandwidth);
     }
     return false;
 }
 
-/* GPUs in the order in which they are tried as beginnings: with several hosts by what is left at their ports, equals in order. */
-static int starts(const struct search *search, int start[HOOP_TOPO_SEARCH_DEVICES])
+/* What makes a GPU a good beginning; more is better. With several hosts what is left at its ports; else for a chain that little is left of its
+ * links, since an end needs half of what those in between need. */
+static long start_of(const struct hoop_search *search, int gpu)
+{
+    long rank = 0;
+
+    for (int port = 0; search->hosts > 1 && port < search->net.ports; port++) {
+        const int left = room_port(search, gpu, port, search->shape == HOOP_TOPO_CHAIN, true);
+        const long value = left < 0 ? 0 : (long)(HOOP_TOPO_HOPS - search->net.way_out[gpu][port].hop) << 32 | left;
+        rank = value > rank ? value : rank;
+    }
+    for (int i = 0; search->hosts == 1 && search->shape == HOOP_TOPO_CHAIN && i < search->net.edges; i++)
+        rank -= search->net.edge[i].from == gpu ? search->left[i] : 0;
+    return rank;
+}
+
+/* GPUs in the order in which they are tried as beginnings, equals by number; returns how many. */
+static int starts(const struct hoop_search *search, int start[HOOP_TOPO_SEARCH_DEVICES])
 {
     long rank[HOOP_TOPO_SEARCH_DEVICES];
 
     for (int gpu = 0; gpu < search->net.gpus; gpu++) {
-        long mine = 0;
+        const long mine = start_of(search, gpu);
         int at = gpu;
 
-        for (int port = 0; search->hosts > 1 && port < search->net.ports; port++) {
-            const int left = room_port(search, gpu, port, search->shape == HOOP_TOPO_CHAIN, true);
-            const long value = left < 0 ? 0 : (long)(HOOP_TOPO_HOPS - search->net.way_out[gpu][port].hop) << 32 | left;
-            mine = value > mine ? value : mine;
-        }
         for (; at > 0 && rank[at - 1] < mine; at--) {
             rank[at] = rank[at - 1];
             start[at] = start[at - 1];
@@ -265,7 +288,7 @@ static int starts(const struct search *search, int start[HOOP_TOPO_SEARCH_DEVICE
 }
 
 /* One more channel, from the first GPU that can be its beginning (a ring of one host: any is as good). */
-static bool find_channel(struct search *search)
+static bool find_channel(struct hoop_search *search)
 {
     int start[HOOP_TOPO_SEARCH_DEVICES];
     const int count = starts(search, start);
@@ -274,7 +297,8 @@ static bool find_channel(struct search *search)
         search->way.order[0] = start[i];
         search->length = 1;
         search->visited = 1u << start[i];
-        search->steps = search->steps_level < MOST_STEPS ? search->steps_level : MOST_STEPS;
+        if (search->target == 0)
+            search->steps = search->steps_level < MOST_STEPS ? search->steps_level : MOST_STEPS;
         if (!open_channel(search, start[i]))
             continue;
         const long before = search->steps;
@@ -287,35 +311,59 @@ static bool find_channel(struct search *search)
     return false;
 }
 
-static void fill_budgets(struct search *search)
+void hoop_search_fill_budgets(struct hoop_search *search)
 {
     for (int i = 0; i < search->net.edges; i++)
         search->left[i] = search->net.edge[i].budget;
     search->steps_level = MOST_STEPS_A_LEVEL;
 }
 
-/* As many channels of that bandwidth as go. */
-static void pack(struct search *search, int bandwidth)
+/* Keep what was found, if it carries more than what was found before. */
+static void keep(struct hoop_search *search)
 {
-    struct way channel[HOOP_TOPO_SEARCH_CHANNELS];
-
-    fill_budgets(search);
-    search->bandwidth = bandwidth;
-    search->channels = 0;
-    while (search->channels < HOOP_TOPO_SEARCH_CHANNELS && find_channel(search))
-        channel[search->channels++] = search->way;
-    if (search->channels > 0 && bandwidth > search->single)
-        search->single = bandwidth;
-    if ((long)search->channels * bandwidth <= (long)search->best_channels * search->best_bandwidth)
+    if (search->channels > 0 && search->bandwidth > search->single)
+        search->single = search->bandwidth;
+    if ((long)search->channels * search->bandwidth <= (long)search->best_channels * search->best_bandwidth)
         return;
     search->best_channels = search->channels;
-    search->best_bandwidth = bandwidth;
+    search->best_bandwidth = search->bandwidth;
     search->best_port = search->worst_port;
-    memcpy(search->best, channel, sizeof channel);
+    memcpy(search->best, search->found, sizeof search->best);
+}
+
+/* As many channels of that bandwidth as go, one after the other. */
+static void pack(struct hoop_search *search, int bandwidth)
+{
+    hoop_search_fill_budgets(search);
+    search->bandwidth = bandwidth;
+    search->channels = search->target = 0;
+    while (search->channels < HOOP_TOPO_SEARCH_CHANNELS && find_channel(search))
+        ;
+    keep(search);
+}
+
+/* One channel more than would do, as long as that goes: earlier channels give way to later ones. Only while the bound is not reached. */
+static void pack_together(struct hoop_search *search, int bandwidth, long bound)
+{
+    const long best = (long)search->best_channels * search->best_bandwidth;
+    bool found = true;
+
+    for (int target = (int)(best / bandwidth) + 1;
+         found && target <= MOST_TOGETHER && (long)target * bandwidth <= bound; target++) {
+        hoop_search_fill_budgets(search);
+        search->steps = MOST_STEPS_TOGETHER;
+        search->bandwidth = bandwidth;
+        search->channels = 0;
+        search->target = target;
+        found = find_channel(search);
+        if (found)
+            keep(search);
+    }
+    search->target = 0;
 }
 
 /* A budget's whole shares, if they are not there yet. `part` of it is what a channel's bandwidth takes of it, in halves. */
-static void add_shares(struct search *search, int budget, int part)
+static void add_shares(struct hoop_search *search, int budget, int part)
 {
     for (int share = 1; share <= MOST_SHARES; share++) {
         const int level = (int)(2l * budget / part / share);
@@ -327,18 +375,18 @@ static void add_shares(struct search *search, int budget, int part)
         if (known)
             continue;
         for (; at > 0 && search->level[at - 1] < level; at--)
-            if (at < MOST_LEVELS)
+            if (at < HOOP_SEARCH_LEVELS)
                 search->level[at] = search->level[at - 1];
-        if (at < MOST_LEVELS)
+        if (at < HOOP_SEARCH_LEVELS)
             search->level[at] = level;
-        search->levels += search->levels < MOST_LEVELS;
+        search->levels += search->levels < HOOP_SEARCH_LEVELS;
     }
 }
 
 /* Whole shares of links that the paths in question use, most first. */
-static void find_levels(struct search *search)
+static void find_levels(struct hoop_search *search)
 {
-    const int part = through_port(search, 2);
+    const int part = hoop_search_through_port(search, 2);
 
     search->levels = 0;
     for (int a = 0; a < search->net.gpus; a++) {
@@ -357,16 +405,16 @@ static void find_levels(struct search *search)
     }
 }
 
-static bool one_is_possible(struct search *search)
+static bool one_is_possible(struct hoop_search *search)
 {
-    fill_budgets(search);
+    hoop_search_fill_budgets(search);
     search->bandwidth = 2;
     search->steps_level = (long)HOOP_TOPO_SEARCH_DEVICES * MOST_STEPS;
     return find_channel(search);
 }
 
 /* The nearest kinds of hops, first among GPUs and then to ports, that suffice for one channel of any bandwidth. */
-static bool find_worst(struct search *search)
+static bool find_worst(struct hoop_search *search)
 {
     int hop = HOOP_TOPO_HOP_FABRIC, port = HOOP_TOPO_HOP_PIX;
 
@@ -385,116 +433,24 @@ static bool find_worst(struct search *search)
     return hop < HOOP_TOPO_HOPS;
 }
 
-/* The edge of least left of its budget, in proportion, of those seen so far. */
-static void look_at(const struct search *search, int edge, int *worst, double *least)
-{
-    const double left = (double)search->left[edge] / search->net.edge[edge].budget;
-
-    if (left < *least) {
-        *least = left;
-        *worst = edge;
-    }
-}
-
-/* The link of a channel that has least left of its budget. */
-static int most_used(const struct search *search, const struct way *way)
-{
-    const int hops = search->net.gpus - (search->shape == HOOP_TOPO_CHAIN || search->hosts > 1);
-    int worst = -1;
-    double least = 2;
-
-    for (int end = 0; end < 2; end++)
-        if (way->port[end] >= 0) {
-            const struct hoop_net_path *path =
-                &search->net.way_out[way->order[end == 0 ? 0 : search->net.gpus - 1]][way->port[end]];
-
-            for (int i = path->edges; i-- > 0;) /* of equals the port */
-                look_at(search, path->edge[i] ^ (end == 0), &worst, &least);
-        }
-    for (int i = 0; i < hops; i++) {
-        const struct hoop_net_path *path = &search->net.path[way->order[i]][way->order[(i + 1) % search->net.gpus]];
-
-        for (int j = 0; j < path->edges; j++)
-            look_at(search, path->edge[j], &worst, &least);
-    }
-    return worst;
-}
-
-static void note_path(const struct search *search, const struct hoop_net_path *path, enum hoop_topo_hop *worst,
-                      bool *assumed)
-{
-    if (path->hop > *worst)
-        *worst = path->hop;
-    for (int i = 0; i < path->edges; i++)
-        *assumed |= search->net.edge[path->edge[i]].assumed;
-}
-
-static void use_channel(struct search *search, const struct way *way, struct hoop_topo_channels *found, int number)
-{
-    const int gpus = search->net.gpus, hops = gpus - (search->shape == HOOP_TOPO_CHAIN || search->hosts > 1);
-    struct hoop_topo_channel *channel = &found->channel[number];
-
-    for (int i = 0; i < gpus; i++)
-        channel->node[i] = search->net.vertex[way->order[i]].node;
-    for (int i = 0; i < hops; i++) {
-        const int to = way->order[(i + 1) % gpus];
-
-        use(search, way->order[i], to, search->best_bandwidth);
-        note_path(search, &search->net.path[way->order[i]][to], &channel->worst, &found->assumed);
-    }
-    for (int end = 0; end < 2; end++) {
-        const int gpu = way->order[end == 0 ? 0 : gpus - 1], port = way->port[end];
-
-        channel->port[end] = port < 0 ? -1 : search->net.port[port].node;
-        if (port < 0)
-            continue;
-        use_port(search, gpu, port, end == 1 || search->shape == HOOP_TOPO_CHAIN, end == 0,
-                 through_port(search, search->best_bandwidth));
-        note_path(search, &search->net.way_out[gpu][port], &channel->worst_port, &found->assumed);
-    }
-}
-
-static double bound_of(const struct search *search)
-{
-    const long wire = hoop_net_wire_bound(&search->net);
-
-    if (search->hosts == 1)
-        return (double)hoop_net_bound(&search->net, search->worst) / 1000;
-    return (double)wire / through_port(search, 2) * 2 / 1000;
-}
-
-static void report(struct search *search, struct hoop_topo_channels *found)
-{
-    *found = (struct hoop_topo_channels){.devices = search->net.gpus,
-                                         .hosts = search->hosts,
-                                         .channels = search->best_channels,
-                                         .gigabytes_per_second = search->best_bandwidth / 1000.0,
-                                         .single = search->single / 1000.0,
-                                         .bound = bound_of(search),
-                                         .worst = search->worst,
-                                         .nearest_port = search->nearest_port,
-                                         .worst_port = search->best_port};
-    fill_budgets(search);
-    for (int i = 0; i < search->best_channels; i++)
-        use_channel(search, &search->best[i], found, i);
-    for (int i = 0; i < search->best_channels; i++) {
-        const int edge = most_used(search, &search->best[i]);
-        hoop_net_describe(&search->net, edge, found->channel[i].limit, sizeof found->channel[i].limit);
-    }
-}
-
 /* Every rule with every bandwidth, and with several hosts every kind of way to the ports, the nearest first. */
-static void try_all(struct search *search)
+static void try_all(struct hoop_search *search)
 {
     const int last = search->hosts > 1 ? HOOP_TOPO_HOP_SYS : (int)search->worst_port;
+    const double bound = hoop_search_bound(search);
 
     for (int port = (int)search->worst_port; port <= last; port++) {
         search->worst_port = (enum hoop_topo_hop)port;
         find_levels(search);
         for (int rule = 0; rule < RULES; rule++)
             for (int i = 0; i < search->levels; i++) {
-                search->rule = (enum rule)rule;
+                search->rule = (enum hoop_search_rule)rule;
                 pack(search, search->level[i]);
+            }
+        for (int rule = 0; rule < RULES && search->hosts == 1; rule++)
+            for (int i = 0; i < search->levels; i++) {
+                search->rule = (enum hoop_search_rule)rule;
+                pack_together(search, search->level[i], (long)(bound * 1000 + 0.5));
             }
     }
 }
@@ -502,7 +458,7 @@ static void try_all(struct search *search)
 enum hoop_status hoop_topo_search(const struct hoop_topo *topo, const struct hoop_topo_wanted *wanted,
                                   struct hoop_topo_channels *found)
 {
-    struct search *search;
+    struct hoop_search *search;
     enum hoop_status status;
 
     if (topo == NULL || wanted == NULL || found == NULL)
@@ -521,7 +477,7 @@ enum hoop_status hoop_topo_search(const struct hoop_topo *topo, const struct hoo
                            search->hosts > 1 ? " and a port" : "");
     if (status == HOOP_OK) {
         try_all(search);
-        report(search, found);
+        hoop_search_report(search, found);
     }
     hoop_free(search);
     return status;
