@@ -104,6 +104,17 @@ said 'Device GPU2 is connected to device GPU3 by way of an SMP interconnect link
 [ "$("$tool" --input box.xml -m -i 3,NIC1 | sed -n '2,3p')" = $'GPU3\t X \tPHB\t4-7\t1\t\tN/A\nNIC1\tPHB\t X \t\t\t\t' ] || { echo "failed: -m -i"; failed=1; }
 [ "$("$tool" --input nccl.xml --nccl -i mlx5_1,dev0 | head -n 3)" = $'\tGPU0\tNET1\nGPU0\tX\tPHB\nNET1\tPHB\tX' ] || { echo "failed: --nccl -i"; failed=1; }
 "$tool" --input box.xml --tree -i 3 | grep -q 'GPU[012]' && { echo "failed: --tree -i"; failed=1; }
+refuse 1 'of this machine' --measure --input box.xml
+# The figures are the machine's; that there is one for each pair, and none is nothing, is ours.
+if [ "$(nproc)" -gt 1 ]; then
+    "$tool" --measure >"$scratch/measured" || failed=1
+    awk '/^GB\/s|^ns/ { tables++ } tables && /^CPU/ { for (i = 2; i < NF; i++) if ($i != "X" && !($i > 0)) bad = 1; rows++ }
+        /^class/ { exit } END { exit bad || tables != 2 || rows < 4 || rows % 2 }' "$scratch/measured" || {
+        echo "failed: --measure"
+        cat "$scratch/measured"
+        failed=1
+    }
+fi
 refuse 2 'one of r, w, n, a, p' -p2p x
 refuse 2 'from 0 to 5' -n 6
 refuse 2 'at least one host' -n 0 --rings

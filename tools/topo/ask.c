@@ -107,8 +107,7 @@ void show_peers(const struct hoop_topo *topo, const bool *shown, FILE *out, char
 
 /* ---- near a CPU, near a GPU ---- */
 
-/* Is the number in a list such as "0-3,8"? */
-static bool in_list(const char *list, long number)
+bool list_has(const char *list, long number)
 {
     while (*list != '\0') {
         char *end;
@@ -129,7 +128,8 @@ void show_near_cpu(const struct hoop_topo *topo, const bool *shown, FILE *out, l
     for (int i = 0; hoop_topo_node(topo, i) != NULL; i++) {
         char list[LIST_TEXT] = "";
 
-        if (!is_gpu(topo, shown, i) || hoop_topo_cpu_list(topo, i, list, sizeof list) != HOOP_OK || !in_list(list, cpu))
+        if (!is_gpu(topo, shown, i) || hoop_topo_cpu_list(topo, i, list, sizeof list) != HOOP_OK ||
+            !list_has(list, cpu))
             continue;
         fprintf(out, "%s%d", any ? ", " : "", hoop_topo_node(topo, i)->number);
         any = true;

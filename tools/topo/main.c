@@ -27,6 +27,7 @@ enum mode {
     DOT,
     NCCL_XML,
     OWN,
+    MEASURE,
     DOCTOR
 };
 
@@ -42,6 +43,7 @@ enum {
     KEY_CHANNELS,
     KEY_SVG,
     KEY_DOCTOR,
+    KEY_MEASURE,
     KEY_EXPORT
 };
 
@@ -80,6 +82,10 @@ static const struct argp_option options[] = {
     {"doctor", KEY_DOCTOR, NULL, 0,
      "what stands in the way of communication here, with cause and cure: limits, rights, links below what they can, "
      "detours; exit code 1 if something is wrong",
+     0},
+    {"measure", KEY_MEASURE, NULL, 0,
+     "measure this machine: bandwidth and latency of memory from core to core (with many cores from NUMA node to NUMA "
+     "node), beside the class of each way",
      0},
     {"svg", KEY_SVG, NULL, 0, "a picture of the machine: sockets, switches, devices, the speed of their links", 0},
     {"export", KEY_EXPORT, "FORM", 0,
@@ -143,7 +149,7 @@ static bool take_mode(int key, struct request *request)
     } modes[] = {{'m', MATRIX},      {KEY_PCI, MATRIX_PCI}, {KEY_NCCL, NCCL},
                  {KEY_TREE, TREE},   {KEY_JSON, JSON},      {'p', BETWEEN},
                  {KEY_RINGS, RINGS}, {KEY_TREES, TREES},    {KEY_CHANNELS, CHANNELS},
-                 {KEY_SVG, SVG},     {KEY_DOCTOR, DOCTOR}};
+                 {KEY_SVG, SVG},     {KEY_DOCTOR, DOCTOR},  {KEY_MEASURE, MEASURE}};
 
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
         if (modes[i].key == key) {
@@ -246,6 +252,7 @@ static const struct hoop_manual_section sections[] = {
                  " hoop-topo -p GPU0 mlx5_0        what is between the two\n"
                  " hoop-topo --svg > box.svg       a picture\n"
                  " hoop-topo --doctor              what to mend on this machine\n"
+                 " hoop-topo --measure             how fast memory goes from core to core\n"
                  " hoop-topo --rings               which rings the links allow, and what limits them\n"
                  " hoop-topo --rings -n 4          the same over four such hosts\n"},
     {"EXIT CODES", "0\tthe machine was shown\n"
@@ -314,6 +321,11 @@ static bool show(const struct hoop_topo *topo, const struct request *request, co
     case NCCL_XML:
         show_nccl_xml(topo, shown, stdout);
         break;
+    case MEASURE:
+        if (request->input == NULL)
+            return show_measured(topo, stdout);
+        fprintf(stderr, "hoop-topo: --measure is of this machine: leave out --input\n");
+        return false;
     case OWN:
         if (hoop_topo_write(topo, stdout) == HOOP_OK)
             break;

@@ -48,6 +48,12 @@ void show_dot(const struct hoop_topo *topo, const bool *shown, FILE *out);
 /* A topology file for NCCL and RCCL. */
 void show_nccl_xml(const struct hoop_topo *topo, const bool *shown, FILE *out);
 
+/* Measure memory between cores of this machine. False: it cannot, as told on standard error. */
+bool show_measured(const struct hoop_topo *topo, FILE *out);
+
+/* Is the number in a list such as "0-3,8"? */
+bool list_has(const char *list, long number);
+
 /* What stands in the way of communication, with cause and cure. live: topo is this machine. False: something is wrong. */
 bool show_doctor(const struct hoop_topo *topo, const bool *shown, FILE *out, bool live);
 
