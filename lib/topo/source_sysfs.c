@@ -203,6 +203,8 @@ static enum hoop_status read_machine(struct machine *machine)
     if (hwloc_bitmap_copy(machine->topo->allowed, machine->topo->place[0].cpus) != 0)
         return hoop_fail(HOOP_ERR_MEMORY, "no memory for a set of CPUs");
     status = hoop_sysfs_read_pci(&machine->sysfs, machine->topo, false);
+    if (status == HOOP_OK)
+        status = hoop_sysfs_read_kfd(&machine->sysfs, machine->topo);
     snprintf(machine->topo->origin, sizeof machine->topo->origin, "%.150s, a copy of /sys", machine->sysfs.name);
     return status == HOOP_OK ? hoop_topo_seal(machine->topo) : status;
 }
@@ -258,6 +260,8 @@ enum hoop_status hoop_topo_add_sysfs(struct hoop_topo *topo)
     sysfs->root = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (sysfs->root >= 0) {
         status = hoop_sysfs_read_pci(sysfs, topo, true);
+        if (status == HOOP_OK)
+            status = hoop_sysfs_read_kfd(sysfs, topo);
         close(sysfs->root);
     }
     hoop_free(sysfs);

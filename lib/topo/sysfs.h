@@ -34,6 +34,9 @@ enum hoop_status hoop_sysfs_list(const struct hoop_sysfs *sysfs, const char *fol
  * Errors: HOOP_ERR_ARG (more devices than any machine has), HOOP_ERR_MEMORY. */
 enum hoop_status hoop_sysfs_read_pci(struct hoop_sysfs *sysfs, struct hoop_topo *topo, bool merge);
 
+/* The XGMI links that the kernel's KFD tells of, between GPUs of the graph that have none yet.   Errors: HOOP_ERR_MEMORY. */
+enum hoop_status hoop_sysfs_read_kfd(struct hoop_sysfs *sysfs, struct hoop_topo *topo);
+
 /* Bits of Access Control Services that send traffic between devices up to the CPUs, from a function's configuration space; -1: not
  * told (it takes root to read), or it has none. */
 int hoop_sysfs_acs(const unsigned char *config, size_t bytes);

@@ -127,4 +127,34 @@ ln -s ../../../devices/pci0000:00/0000:00:0c.0 "$sys/bus/pci/devices/0000:00:0c.
 expect sysfs.tree timeout 20 "$tool" --input "$scratch/box" --tree
 "$tool" --input "$scratch/box/proc" 2>"$scratch/err" && { echo "failed: any folder is read"; failed=1; }
 grep -q 'not a copy of /sys' "$scratch/err" || failed=1
+# What KFD tells of AMD GPUs: two links, one, and a pair that only a third joins, which is no link.
+sys=$scratch/amd/sys
+kfd=$sys/class/kfd/kfd/topology/nodes
+mkdir -p "$sys/bus/pci/devices" "$sys/devices/system/cpu/cpu0/topology" "$kfd/0"
+echo 0 >"$sys/devices/system/cpu/cpu0/topology/physical_package_id"
+echo 1 >"$sys/devices/system/cpu/cpu0/topology/thread_siblings"
+printf 'cpu_cores_count 8\nsimd_count 0\nlocation_id 0\n' >"$kfd/0/properties"
+for gpu in 1 2 3; do
+    function_at pci0000:00/0000:00:0$gpu.0/0000:0$gpu:00.0 030200 1002 740c 0
+    mkdir -p "$kfd/$gpu/io_links"
+    printf 'cpu_cores_count 0\nsimd_count 416\nlocation_id %d\ndomain 0\n' $((gpu << 8)) >"$kfd/$gpu/properties"
+done
+# link FROM TO TYPE WEIGHT LEAST MOST
+link() {
+    local at=$kfd/$1/io_links/$2
+    mkdir -p "$at"
+    printf 'type %d\nversion_major 0\nnode_from %d\nnode_to %d\nweight %d\nmin_bandwidth %d\nmax_bandwidth %d\n' "$3" "$1" "$2" "$4" "$5" "$6" >"$at/properties"
+}
+link 1 0 2 20 0 0
+link 1 2 11 15 50000 100000
+link 2 1 11 15 50000 100000
+link 2 3 11 15 50000 50000
+link 1 3 11 30 0 0
+"$tool" --input "$scratch/amd" --json >"$scratch/json" || failed=1
+for fact in '"kind": "XGMI", "a": "GPU0", "b": "GPU1", "source": "sysfs"' '"count": {"value": 2, "source": "sysfs"}, "gigabytes_per_second": {"value": 100,' \
+    '"kind": "XGMI", "a": "GPU1", "b": "GPU2"'; do
+    grep -qF -- "$fact" "$scratch/json" || { echo "failed: of KFD, JSON has no $fact"; failed=1; }
+done
+[ "$(grep -c '"kind": "XGMI"' "$scratch/json")" = 2 ] || { echo "failed: of KFD, not two links"; grep XGMI "$scratch/json"; failed=1; }
+
 exit $failed
