@@ -110,7 +110,8 @@ struct hoop_comm {
     struct hoop_heap *heap;
     struct hoop_comm_device *device;  /* device.h: the rank's CUDA device; NULL: none */
     char device_reason[128];          /* why that one, or none */
-    char device_way[640];             /* why calls on device memory are staged, or which path kernels take to whom */
+    char device_way[960];             /* why calls on device memory are staged, or which path kernels take to whom */
+    struct hoop_orders *orders;       /* device_order.h: of calls that run as kernels; NULL: by number */
     struct hoop_device_self *devices; /* device_meet.h: of each rank; NULL: this rank is alone */
     struct hoop_watch *watch;
     struct hoop_domain *domain;

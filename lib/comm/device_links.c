@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "comm/device.h"
 #include "comm/device_meet.h"
+#include "comm/device_order.h"
 #include "comm/device_pattern.h"
 #include "comm/device_team.h"
 #include "comm/kernel.h"
@@ -550,6 +551,7 @@ enum hoop_status hoop_device_agree(struct hoop_comm *comm)
     else if (status == HOOP_OK) {
         tell_ways(&survey);
         close_unused(&survey);
+        status = hoop_device_order(comm);
     }
     free_survey(&survey);
     return status;

@@ -481,6 +481,7 @@ void hoop_comm_free(struct hoop_comm *comm)
     hoop_board_close(comm->board);
     hoop_plan_cache_clear(&comm->plans);
     hoop_groups_free(comm->groups);
+    hoop_free(comm->orders);
     hoop_exec_free(comm->exec);
     hoop_tune_free(comm);
     hoop_flat_free(&comm->flat);

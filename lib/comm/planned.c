@@ -124,6 +124,7 @@ static enum hoop_status plan_for_kernels(const struct hoop_comm_call *call, size
     *chosen = hoop_comm_select(comm, &shape, vector, false);
     struct hoop_problem problem = problem_of(call, chosen);
     problem.channels = channels;
+    problem.orders = comm->orders;
     return hoop_plan_cache_get(&comm->plans, chosen->algo, &problem, plan);
 }
 

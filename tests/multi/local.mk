@@ -108,6 +108,12 @@ tests_multi_device_grid_SOURCES = tests/multi/device_grid.c
 tests_multi_device_grid_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_device_grid_LDADD = $(TEST_LIBS)
 
+check_PROGRAMS += tests/multi/device_order
+TESTS += tests/multi/device_order
+tests_multi_device_order_SOURCES = tests/multi/device_order.c
+tests_multi_device_order_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_multi_device_order_LDADD = $(TEST_LIBS)
+
 check_PROGRAMS += tests/multi/device_faults
 TESTS += tests/multi/device_faults
 tests_multi_device_faults_SOURCES = tests/multi/device_faults.c

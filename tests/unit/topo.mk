@@ -17,7 +17,7 @@ tests_unit_topo_rings_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_unit_topo_rings_LDADD = $(TEST_LIBS)
 
 TESTS += tests/unit/topo_predict.sh
-EXTRA_DIST += tests/unit/topo_predict.sh tests/unit/topo/a100x8.xml tests/unit/topo/h100x8.xml tests/unit/topo/rtx5090x8.xml tests/unit/topo/a100x8.rings tests/unit/topo/a100x8.chains
+EXTRA_DIST += tests/unit/topo_predict.sh tests/unit/topo/a100x8.xml tests/unit/topo/circle.xml tests/unit/topo/h100x8.xml tests/unit/topo/rtx5090x8.xml tests/unit/topo/a100x8.rings tests/unit/topo/a100x8.chains
 TESTS += tests/unit/topo_tool.sh tests/unit/topo_sysfs.sh tests/unit/topo_tables.sh tests/unit/info_tool.sh
 EXTRA_DIST += tests/unit/topo_tool.sh tests/unit/topo_sysfs.sh tests/unit/topo_tables.sh tests/unit/info_tool.sh tests/unit/topo/box.xml tests/unit/topo/box.matrix \
 	tests/unit/topo/box.matrix_pci tests/unit/topo/box.tree tests/unit/topo/box.json tests/unit/topo/two-nodes.matrix \
