@@ -458,6 +458,16 @@ static enum hoop_status give_up(struct survey *survey)
     return status;
 }
 
+/* The thread's last error is that of all ranks. */
+static enum hoop_status refuse(struct survey *survey)
+{
+    char why[HOOP_ERROR_TEXT];
+
+    snprintf(why, sizeof why, "%s", hoop_error_text());
+    const enum hoop_status status = give_up(survey);
+    return status == HOOP_OK ? hoop_fail(HOOP_ERR_SETUP, "%s", why) : status;
+}
+
 /* Say by which path this rank reaches which peers, and why not by one that was tried before. */
 static void tell_ways(const struct survey *survey)
 {
@@ -552,6 +562,8 @@ enum hoop_status hoop_device_agree(struct hoop_comm *comm)
         tell_ways(&survey);
         close_unused(&survey);
         status = hoop_device_order(comm);
+        if (status == HOOP_ERR_SETUP)
+            status = refuse(&survey);
     }
     free_survey(&survey);
     return status;

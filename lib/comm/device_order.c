@@ -200,8 +200,11 @@ enum hoop_status hoop_device_order(struct hoop_comm *comm)
                                                                           .in = told,
                                                                           .out = told});
     make_plain(told->why);
-    if (status == HOOP_OK && told->failed)
+    if (status == HOOP_OK && told->failed) {
         status = hoop_fail(HOOP_ERR_SETUP, "rank 0 cannot use the topology: %s", told->why);
+        hoop_free(told);
+        return status;
+    }
     if (status == HOOP_OK && told->orders > 0 && told->orders <= HOOP_MAX_CHANNELS && comm->ranks <= 16)
         status = keep(comm, told);
     if (status == HOOP_OK)

@@ -10,7 +10,7 @@
 #include "cuda_help.h"
 #include "harness.h"
 
-enum { RANKS = 5, COUNT = 3001, TEXT = 16384 };
+enum { RANKS = 5, COUNT = 3001, TEXT = 32768 };
 
 static char circle[4096];
 static const char *algos[] = {"ring", "chain", "tree", "dbtree"};
