@@ -190,7 +190,9 @@ enum hoop_status hoop_kernels_start(struct hoop_comm *comm)
         return status;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &old);
-    kernels->watched = pthread_create(&kernels->watch, NULL, watch, kernels) == 0;
+    kernels->watched = true; /* before there is a thread that looks at it */
+    if (pthread_create(&kernels->watch, NULL, watch, kernels) != 0)
+        kernels->watched = false;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return kernels->watched ? HOOP_OK : hoop_fail(HOOP_ERR_SYSTEM, "cannot start the thread that watches kernels");
 }
