@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "brute.h"
+#include "harness.h"
 #include "plans.h"
 
 static const struct {
@@ -266,9 +267,5 @@ int main(void)
     tcase_add_loop_test(tests, in_place_is_the_roots_matter, 0, algos);
     tcase_add_loop_test(tests, fused_steps, 0, 8);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return harness_suite(suite);
 }

@@ -2,6 +2,7 @@
 /* The binder: pieces tile the vector exactly and fit the frame, for every shape of plan and for counts up to the end
  * of size_t, where a formula in 128 bits is the judge. */
 #include "plan/bind.h"
+#include "harness.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -370,9 +371,5 @@ int main(void)
     tcase_add_test(tests, blocks_refused);
     tcase_add_test(tests, every_algorithm_and_uneven_blocks);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return harness_suite(suite);
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "harness.h"
 #include "hoop/plan.h"
 #include "plan/choose.h"
 #include "plan/crossing.h"
@@ -295,9 +296,5 @@ int main(void)
     tcase_add_loop_test(all, counts_are_the_simulation, 0, HOOP_COLLS);
     tcase_add_loop_test(all, order_of_the_simulator, 0, 4);
     suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return harness_suite(suite);
 }

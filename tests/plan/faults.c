@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "harness.h"
 #include "plans.h"
 
 static const struct {
@@ -488,9 +489,5 @@ int main(void)
     tcase_add_loop_test(tests, staging_is_needed, 0, 3);
     tcase_add_test(tests, mixed_heads);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return harness_suite(suite);
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "harness.h"
 #include "tools/bench/calibrate.h"
 
 enum { FRAME = 131072 };
@@ -116,9 +117,5 @@ int main(void)
     tcase_add_test(all, a_model_is_judged_by_its_choices);
     tcase_add_test(all, nothing_is_known_of_nothing);
     suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return harness_suite(suite);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "brute.h"
+#include "harness.h"
 #include "plan/cache.h"
 #include "plans.h"
 
@@ -262,9 +263,5 @@ int main(void)
     tcase_add_loop_test(tests, little_crosses, 0, 8);
     tcase_add_test(tests, cached_by_parts);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return harness_suite(suite);
 }

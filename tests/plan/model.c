@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness.h"
 #include "hoop/plan.h"
 #include "plan/choose.h"
 #include "plan/model.h"
@@ -238,9 +239,5 @@ int main(void)
     tcase_add_test(all, rank_order_restricts_the_choice);
     tcase_add_test(all, the_range_is_exact);
     suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return harness_suite(suite);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "brute.h"
+#include "harness.h"
 #include "plans.h"
 #include "tsan.h"
 
@@ -226,9 +227,5 @@ int main(void)
     tcase_set_timeout(tests, 240);
     tcase_add_loop_test(tests, mutants, 0, algos * HOOP_COLLS);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return harness_suite(suite);
 }

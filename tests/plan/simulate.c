@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "harness.h"
 #include "hoop/plan.h"
 
 static struct hoop_simulation network(size_t bytes)
@@ -312,9 +313,5 @@ int main(void)
     tcase_add_test(all, all_algorithms_run);
     tcase_add_test(all, wrong_wishes_are_refused);
     suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return harness_suite(suite);
 }

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "harness.h"
 #include "plan/cache.h"
 #include "plans.h"
 
@@ -329,9 +330,5 @@ int main(void)
     tcase_add_test(tests, cache);
     tcase_add_test(tests, no_memory);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return harness_suite(suite);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* Wisdom files: what is written is read, later lines replace earlier ones, and every other text is refused with line and word. */
 #include "plan/wisdom.h"
+#include "harness.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -141,9 +142,5 @@ int main(void)
     tcase_add_test(all, no_byte_ends_a_text_early);
     tcase_add_test(all, sizes_are_powers_of_two);
     suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return harness_suite(suite);
 }

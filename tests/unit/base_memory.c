@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/status.h"
+#include "harness.h"
 
 static bool all_zero(const unsigned char *bytes, size_t n)
 {
@@ -105,9 +106,5 @@ int main(void)
     tcase_add_test(tests, error_records_belong_to_their_thread);
     tcase_add_test(tests, deadlines_round_to_the_safe_side);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return harness_suite(suite);
 }

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/settings.h"
 #include "base/status.h"
+#include "harness.h"
 
 #define ID(name) HOOP_SETTING_##name
 
@@ -254,9 +255,5 @@ int main(void)
     tcase_add_test(tests, digest_compares_values_of_agreed_settings_only);
     tcase_add_test(tests, listing_tells_values_and_origins);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return harness_suite(suite);
 }

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "boot/boot.h"
 #include "boot/id.h"
+#include "harness.h"
 
 static void example(struct hoop_unique_id *unique, const char *host, uint16_t port)
 {
@@ -159,9 +160,5 @@ int main(void)
     tcase_add_test(tests, created_ids_differ_in_all_that_counts);
     tcase_add_test(tests, bad_addresses_are_refused);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return harness_suite(suite);
 }

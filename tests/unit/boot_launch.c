@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "boot/launch.h"
+#include "harness.h"
 
 enum { VARIABLES = 16 };
 
@@ -206,9 +207,5 @@ int main(void)
 
     tcase_add_loop_test(tests, recorded_environment, 0, sizeof environments / sizeof *environments);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return harness_suite(suite);
 }

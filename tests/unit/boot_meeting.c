@@ -13,6 +13,7 @@
 
 #include "boot/meeting.h"
 #include "boot_ranks.h"
+#include "harness.h"
 #include "tsan.h"
 
 START_TEST(all_ranks_meet)
@@ -540,9 +541,5 @@ int main(void)
     tcase_set_timeout(tests, 120);
     tcase_add_test(tests, server_that_dies_is_reported);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return harness_suite(suite);
 }

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "boot/share.h"
+#include "harness.h"
 #include "wire/auth.h"
 #include "wire/unixfd.h"
 
@@ -309,9 +310,5 @@ int main(void)
     tcase_add_test(tests, both_sides_can_be_cancelled);
     tcase_add_test(tests, lifeline_ends_with_the_process);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return harness_suite(suite);
 }

@@ -12,6 +12,7 @@
 #include "device.h"
 #include "dtype/dtype.h"
 #include "exec/program.h"
+#include "harness.h"
 
 enum { MOST = 8, LANES = 16, SLOTS = 3, GUARD = 64 };
 
@@ -451,9 +452,5 @@ int main(void)
     tcase_add_loop_test(tests, other_calls, 0, 2);
     tcase_add_loop_test(tests, absent_peer, 0, 2);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return harness_suite(suite);
 }

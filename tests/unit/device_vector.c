@@ -2,12 +2,12 @@
 /* The kernels on vectors against the host's kernels, bit by bit: all types × operators, lengths and alignments. */
 #include <check.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "device.h"
 #include "dtype/dtype.h"
 #include "exec/device/program.h"
+#include "harness.h"
 #include "numbers.h"
 
 enum { COUNT_MOST = 70, ROOM = 4096, EDGE = 64 };
@@ -220,9 +220,5 @@ int main(void)
     tcase_add_test(tests, copies_and_patterns);
     tcase_add_test(tests, many_threads);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return harness_suite(suite);
 }

@@ -10,6 +10,7 @@
 #include "cuda_help.h"
 #include "dtype/dtype.h"
 #include "exec/cuda.h"
+#include "harness.h"
 
 enum { RANKS = 4, LANES = 4, SLOTS = 2, FRAME = 32768, BUFFER = 1 << 20, LINE = 64 };
 
@@ -331,9 +332,5 @@ int main(int argc, char **argv)
     if (cuda_suits("code_that_is_not_taken", 1, true))
         tcase_add_loop_test(tests, code_that_is_not_taken, 0, REFUSALS);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return harness_suite(suite);
 }

@@ -3,6 +3,7 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "harness.h"
 #include "simulated.h"
 #include "tsan.h"
 
@@ -109,9 +110,5 @@ int main(void)
     tcase_add_loop_test(tests, frames_in_place, 0, algos);
     tcase_add_loop_test(tests, sends_lent, 0, algos);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return harness_suite(suite);
 }

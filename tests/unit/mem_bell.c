@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* The bell on the real kernel: it wakes, across processes too; it ends in time; it does not sleep when it was rung. */
+#include "harness.h"
 #include "mem/bell.h"
 
 #include <check.h>
@@ -112,9 +113,5 @@ int main(void)
     tcase_add_test(tests, ends_in_time);
     tcase_add_test(tests, does_not_sleep_when_rung);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return harness_suite(suite);
 }

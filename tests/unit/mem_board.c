@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "harness.h"
 #include "mem/board.h"
 #include "mem/heap.h"
 #include "tsan.h"
@@ -204,9 +205,5 @@ int main(void)
     tcase_add_test(tests, huge_pages_keep_to_their_range);
     tcase_add_test(tests, every_allocation_may_fail);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return harness_suite(suite);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "harness.h"
 #include "mem_cuda.h"
 
 /* ---- devices and contexts ---- */
@@ -368,9 +369,5 @@ int main(int count, char **arguments)
     tcase_add_test(cases, waiting_has_a_deadline);
     tcase_add_test(cases, events_order_streams);
     suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return harness_suite(suite);
 }

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "harness.h"
 #include "mem_cuda.h"
 
 /* ---- host memory that devices reach ---- */
@@ -288,9 +289,5 @@ int main(int count, char **arguments)
     tcase_add_test(cases, communicators_have_devices);
     tcase_add_test(cases, the_current_device_is_taken);
     suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return harness_suite(suite);
 }

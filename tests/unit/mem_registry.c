@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "harness.h"
 #include "mem/registry.h"
 #include "tsan.h"
 
@@ -358,9 +359,5 @@ int main(void)
     if (!UNDER_ASAN && !UNDER_TSAN)
         tcase_add_test(tests, no_room_at_the_end);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return harness_suite(suite);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* The ring: sizes, order, credit, numbers that run over, causes, reconnecting, and what a broken peer may write. */
+#include "harness.h"
 #include "mem/ring.h"
 
 #include <check.h>
@@ -218,9 +219,5 @@ int main(void)
     tcase_add_test(tests, impossible_headers);
     tcase_add_test(tests, impossible_counters);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return harness_suite(suite);
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "harness.h"
 #include "topo/model.h"
 
 static enum hoop_topo_form form; /* what the last text was taken for */
@@ -226,9 +227,5 @@ int main(void)
     tcase_add_test(tests, changed_files);
     tcase_add_loop_test(tests, memory_runs_out, 0, 2);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return harness_suite(suite);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness.h"
 #include "topo/model.h"
 #include "tsan.h"
 
@@ -445,9 +446,5 @@ int main(void)
     if (!UNDER_TSAN)
         tcase_add_test(tests, this_machine_with_one_cpu);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return harness_suite(suite);
 }

@@ -2,13 +2,13 @@
 /* What the conformance suite cannot ask of tcp: which addresses it tells and tries, strangers at its door, and a peer that breaks the
  * rules of the stream. */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "harness.h"
 #include "transports/tcp/inside.h"
 #include "transports/transports.h"
 #include "wire/cursor.h"
@@ -364,9 +364,5 @@ int main(void)
     tcase_add_test(tests, strangers);
     tcase_add_test(tests, broken_rules);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return harness_suite(suite);
 }

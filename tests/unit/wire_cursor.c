@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness.h"
 #include "wire/cursor.h"
 
 /* Every getter on the same bytes; returns what it read. */
@@ -135,9 +136,5 @@ int main(void)
     tcase_add_test(tests, text_refuses_what_is_no_text);
     tcase_add_test(tests, writer_stops_at_the_end);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return harness_suite(suite);
 }

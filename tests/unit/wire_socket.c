@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "harness.h"
 #include "wire/auth.h"
 #include "wire/give.h"
 #include "wire/sock.h"
@@ -400,9 +401,5 @@ int main(void)
     tcase_add_test(tests, waiting_can_be_cancelled);
     tcase_add_test(tests, gives_to_who_has_the_key);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return harness_suite(suite);
 }
