@@ -76,6 +76,10 @@ int main(int argc, char **argv)
     auto rendezvous = std::make_shared<gloo::rendezvous::Context>(m.rank, atoi(size));
     gloo::rendezvous::FileStore store(std::filesystem::path(m.meeting).parent_path().string());
     gloo::transport::tcp::attr address("127.0.0.1");
+    if (getenv("MEASURE_IFACE") != nullptr) { /* ranks on several hosts */
+        address = gloo::transport::tcp::attr();
+        address.iface = getenv("MEASURE_IFACE");
+    }
     auto device = gloo::transport::tcp::CreateDevice(address);
     rendezvous->connectFullMesh(store, device);
     std::shared_ptr<gloo::Context> context = rendezvous;

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The tables of bench-peers, and all figures as JSON.
+# The tables of bench-peers and bench-network, and all figures as JSON.
 #
 # Input: targets, then lines "layout|ranks|name|kind|round|bytes|microseconds|how|call|trips" in the order measured; the columns
-# come in the order of their first line. kind: hoop, limit, debian or newest. trips: nanoseconds of a word's way there and back
+# come in the order of their first line. kind: hoop, or what it is compared with as (peers: limit, debian, newest; network: gloo, bidir …). trips: nanoseconds of a word's way there and back
 # before and after. Virtual processors share caches at one time and not at another, which changes all times by a factor; so
 # what was measured with near and with distant processors goes into tables of its own, and what saw both is left out.
 # Variables: json (file to write), about (text of JSON members).
@@ -114,7 +114,7 @@ function ratio_text(r) {
 function verdicts(layout, bytes,    i, r, text, met) {
     json_targets = ""
     for (i = 1; i <= targets; i++) {
-        if (target_call[i] != call[layout] || target[i, 1] != "any" && target[i, 1] != ranks[layout] || bytes < target[i, 2] + 0 || bytes > target[i, 3] + 0)
+        if ((target_call[i] != "any" && target_call[i] != call[layout]) || target[i, 1] != "any" && target[i, 1] != ranks[layout] || bytes < target[i, 2] + 0 || bytes > target[i, 3] + 0)
             continue
         r = ratio(layout, target[i, 4], target[i, 5], bytes)
         if (r == 0)
@@ -128,26 +128,18 @@ function verdicts(layout, bytes,    i, r, text, met) {
     return text
 }
 
-function has(layout, sort,    i) {
-    for (i = 1; i <= name_count; i++)
-        if (kind[names[i]] == sort && (layout, names[i]) in ran)
-            return 1
-    return 0
-}
-
-# The ratios of the table: what is divided by what.
-function ratio_columns(layout,    n) {
+# The ratios of the table: what is divided by what, in the order of the kinds' first lines. Ordinary memory has no limit of its own.
+function ratio_columns(layout,    i, n, k, seen) {
     n = 0
-    if (has(layout, "debian")) {
-        columns[++n] = "hoop debian"
-        columns[++n] = "malloc debian"
+    for (i = 1; i <= name_count; i++) {
+        k = kind[names[i]]
+        if (k == "hoop" || k in seen || !((layout, names[i]) in ran))
+            continue
+        seen[k] = 1
+        columns[++n] = "hoop " k
+        if (k != "limit" && (layout, "malloc") in ran)
+            columns[++n] = "malloc " k
     }
-    if (has(layout, "newest")) {
-        columns[++n] = "hoop newest"
-        columns[++n] = "malloc newest"
-    }
-    if (has(layout, "limit"))
-        columns[++n] = "hoop limit"
     return n
 }
 
