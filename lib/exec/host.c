@@ -197,11 +197,11 @@ static enum hoop_status landing(struct lane *lane, size_t bytes)
     return HOOP_OK;
 }
 
-/* The next frame's data: where the transport has it, or received into `into` (NULL: the lane's landing). */
+/* The next frame's data: where the transport has it, or received into `into` (NULL: anywhere). */
 static enum hoop_status take(struct hoop_exec *exec, struct lane *lane, struct hoop_link *link, void *into,
                              size_t bytes, const void **data)
 {
-    if (link->transport->peek)
+    if (link->transport->peek && !(into && link->lands))
         return link->transport->peek(link, bytes, exec->call.tag, data);
     if (into == NULL) {
         enum hoop_status status = landing(lane, bytes);
@@ -291,8 +291,9 @@ static enum hoop_status run_recv(struct hoop_exec *exec, struct lane *lane, cons
         status = take(exec, lane, link, to.data, to.bytes, &data);
     if (status != HOOP_OK)
         return status;
-    if (data != to.data)
-        hoop_kernel_copy(to.data, data, to.bytes);
+    if (data == to.data)
+        return HOOP_OK;
+    hoop_kernel_copy(to.data, data, to.bytes);
     return give_back(link);
 }
 
@@ -327,6 +328,8 @@ static bool can_forward(const struct hoop_exec *exec, const struct lane *lane, c
     if (!(step->flags & HOOP_STEP_FORWARD) || (step->kind == HOOP_STEP_RECV && exec->call.out_shared))
         return false;
     const struct hoop_link *in = exec->call.links[step->peer * exec->call.lanes + lane->number];
+    if (step->kind == HOOP_STEP_RECV && in->lands)
+        return false;
     const struct hoop_link *out = exec->call.links[step[1].peer * exec->call.lanes + lane->number];
     return in->transport->peek && out->transport->reserve;
 }

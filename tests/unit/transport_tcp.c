@@ -273,7 +273,7 @@ START_TEST(strangers)
 }
 END_TEST
 
-/* ---- a peer that breaks the rules ---- */
+/* ---- a receive that comes late ---- */
 
 static size_t header(unsigned char *to, uint32_t kind, uint32_t bytes, uint32_t taken, uint64_t tag)
 {
@@ -284,6 +284,49 @@ static size_t header(unsigned char *to, uint32_t kind, uint32_t bytes, uint32_t 
     hoop_put_u64(&writer, tag);
     return TCP_HEADER;
 }
+
+/* Half of a frame has come when it is first asked for, and part of the next when that is. */
+START_TEST(late_receive)
+{
+    enum { BYTES = 1000, HALF = BYTES / 2 };
+    struct tcp_domain *low = open_rank(0, &setup), *high = open_rank(1, &setup);
+    struct hoop_link *link = connect_to(high, low, 0);
+    const struct tcp_link *inside = (struct tcp_link *)link;
+    unsigned char hello[TCP_HELLO], stream[2 * (TCP_HEADER + BYTES)], landing[2][BYTES + 1] = {{0}};
+    const int sock = knock(high);
+    const uint64_t end = hoop_now() + soon;
+
+    make_hello(low, high, 1, hello);
+    ck_assert_int_eq(send(sock, hello, sizeof hello, MSG_NOSIGNAL), sizeof hello);
+    for (size_t i = 0; i < sizeof stream; i++)
+        stream[i] = (unsigned char)(i * 7);
+    header(stream, TCP_DATA, BYTES, 0, TAG);
+    header(stream + TCP_HEADER + BYTES, TCP_DATA, BYTES, 0, TAG);
+    ck_assert_int_eq(send(sock, stream, TCP_HEADER + HALF, MSG_NOSIGNAL), TCP_HEADER + HALF);
+    for (int frame = 0; frame < 2; frame++) {
+        const unsigned char *sent = stream + frame * (TCP_HEADER + BYTES) + TCP_HEADER;
+        const ssize_t rest = frame == 0 ? BYTES + TCP_HEADER : HALF;
+
+        while (hoop_now() < end && !(inside->reading && inside->left == HALF))
+            hoop_transport_tcp.progress(&high->head);
+        ck_assert_int_eq(link->transport->recv(link, landing[frame], BYTES, TAG), HOOP_OK);
+        ck_assert_uint_eq(link->received_done, (unsigned)frame);
+        ck_assert_int_eq(send(sock, sent + HALF, (size_t)rest, MSG_NOSIGNAL), rest);
+        while (hoop_now() < end && link->received_done == (unsigned)frame)
+            hoop_transport_tcp.progress(&high->head);
+        ck_assert_uint_eq(link->received_done, (unsigned)frame + 1);
+        ck_assert_mem_eq(landing[frame], sent, BYTES);
+        ck_assert_uint_eq(landing[frame][BYTES], 0);
+    }
+    ck_assert_int_eq(link->status, HOOP_OK);
+    link->transport->disconnect(link);
+    close(sock);
+    close_rank(low);
+    close_rank(high);
+}
+END_TEST
+
+/* ---- a peer that breaks the rules ---- */
 
 enum { TOO_LARGE, TOO_MANY, UNKNOWN_KIND, CREDIT_FOR_NOTHING, CUT_SHORT, RESET, HALF_CLOSED, RULES };
 
@@ -362,6 +405,7 @@ int main(void)
     tcase_add_test(tests, no_loopback_is_told);
     tcase_add_test(tests, next_address);
     tcase_add_test(tests, strangers);
+    tcase_add_test(tests, late_receive);
     tcase_add_test(tests, broken_rules);
     suite_add_tcase(suite, tests);
     return harness_suite(suite);

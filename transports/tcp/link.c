@@ -122,6 +122,20 @@ static enum hoop_status look(struct tcp_link *link, size_t bytes, uint64_t tag, 
     return status;
 }
 
+/* The frame that is wanted next has begun to land in its slot: move what is there to where it is wanted; the rest follows. */
+static enum hoop_status divert(struct tcp_link *link, unsigned char *data, size_t bytes, uint64_t tag)
+{
+    const uint64_t at = link->taken % link->slots;
+    const enum hoop_status status = tcp_compare(link, link->landed[at], bytes, tag);
+
+    if (status == HOOP_OK) {
+        memcpy(data, link->landing + at * link->stride, bytes - link->left);
+        link->into = data + (bytes - link->left);
+        link->direct = true;
+    }
+    return status;
+}
+
 enum hoop_status tcp_recv(struct hoop_link *head, void *data, size_t bytes, uint64_t tag)
 {
     struct tcp_link *link = (struct tcp_link *)head;
@@ -142,6 +156,9 @@ enum hoop_status tcp_recv(struct hoop_link *head, void *data, size_t bytes, uint
         }
         if (status != HOOP_AGAIN)
             return status;
+        const enum hoop_status diverted = link->reading ? divert(link, data, bytes, tag) : HOOP_OK;
+        if (diverted != HOOP_OK)
+            return diverted;
     }
     if (link->pending_count == link->slots)
         return HOOP_AGAIN;

@@ -140,8 +140,12 @@ static struct tcp_link *new_link(struct tcp_domain *domain, int peer, int lane)
 
     if (link == NULL)
         return NULL;
-    link->head = (struct hoop_link){
-        .transport = &hoop_transport_tcp, .domain = &domain->head, .peer = peer, .lane = lane, .frame = domain->frame};
+    link->head = (struct hoop_link){.transport = &hoop_transport_tcp,
+                                    .domain = &domain->head,
+                                    .peer = peer,
+                                    .lane = lane,
+                                    .frame = domain->frame,
+                                    .lands = true};
     link->source = (struct tcp_source){TCP_LINK, -1};
     link->slots = (uint32_t)slots;
     link->stride = (domain->frame + LINE - 1) / LINE * LINE + LINE;
