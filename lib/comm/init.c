@@ -283,10 +283,8 @@ static enum hoop_status equip(struct hoop_comm *comm, bool crowded)
     hoop_wait_init(&comm->wait, comm->board, hoop_setting_number(settings, HOOP_SETTING_SPIN), crowded,
                    hoop_setting_number(settings, HOOP_SETTING_LATE),
                    hoop_setting_number(settings, HOOP_SETTING_TIMEOUT));
-    if (comm->hosts.domain) {
-        comm->wait.descriptor = comm->hosts.domain->transport->descriptor(comm->hosts.domain);
-        comm->wait.alone = comm->hosts.locals == 1;
-    }
+    if (status == HOOP_OK && comm->hosts.domain)
+        status = hoop_wait_add(&comm->wait, comm->hosts.domain->transport->descriptor(comm->hosts.domain));
     return status == HOOP_OK && comm->ranks > 1 ? open_domain(comm) : status;
 }
 
@@ -473,6 +471,7 @@ void hoop_comm_free(struct hoop_comm *comm)
     hoop_operators_free(comm);
     if (comm->domain)
         comm->domain->transport->close(comm->domain);
+    hoop_wait_free(&comm->wait);
     hoop_watch_stop(comm->watch);
     hoop_hosts_close(comm);
     hoop_device_free(comm);

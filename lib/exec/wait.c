@@ -6,11 +6,13 @@
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "health/monitor.h"
 #include "health/verdict.h"
+#include "mem/letterbox.h"
 
 enum {
     YIELDS = 64,         /* polls with the core given away between them */
@@ -19,7 +21,7 @@ enum {
     SPINS_A_MICROSECOND = 25 /* pause takes about 40 ns on current x86 cores */
 };
 
-static const uint64_t look_every = 5000000, longest_sleep = 10000000, mixed_sleep = 200000; /* ns */
+static const uint64_t look_every = 5000000, longest_sleep = 10000000; /* ns */
 
 static void pause_core(void)
 {
@@ -38,7 +40,25 @@ void hoop_wait_init(struct hoop_wait *wait, struct hoop_board *board, double spi
                                .yields = crowded ? YIELDS_CROWDED : YIELDS,
                                .late = late,
                                .timeout = timeout,
-                               .descriptor = -1};
+                               .descriptor = -1,
+                               .letterbox = -1};
+}
+
+enum hoop_status hoop_wait_add(struct hoop_wait *wait, int descriptor)
+{
+    struct hoop_bell *bell = &hoop_board_card(wait->board, wait->board->rank)->bell;
+    const enum hoop_status status = hoop_letterbox_open(bell, &wait->letterbox);
+
+    if (status == HOOP_OK)
+        wait->descriptor = descriptor;
+    return status;
+}
+
+void hoop_wait_free(struct hoop_wait *wait)
+{
+    if (wait->board && wait->letterbox >= 0)
+        close(wait->letterbox);
+    *wait = (struct hoop_wait){.board = NULL};
 }
 
 /* Compare our calls with the peers': a rank that made another call may never send what we wait for. One that is ahead of us
@@ -169,18 +189,27 @@ void hoop_wait_ring(struct hoop_wait *wait)
     }
 }
 
-/* Nothing can wait for the bell and for sockets at once; where both may bring news each gets a short sleep. */
+static void arm(const struct hoop_wait *wait, struct hoop_bell *bell)
+{
+    if (wait->descriptor < 0)
+        hoop_bell_arm(bell);
+    else
+        hoop_bell_arm_letters(bell);
+}
+
 static void sleep_for_news(const struct hoop_wait *wait, struct hoop_bell *bell)
 {
-    struct pollfd news = {.fd = wait->descriptor, .events = POLLIN};
-    const struct timespec most = {.tv_nsec = (long)(wait->alone ? longest_sleep : mixed_sleep)};
+    struct pollfd news[2] = {{.fd = wait->letterbox, .events = POLLIN}, {.fd = wait->descriptor, .events = POLLIN}};
+    const struct timespec most = {.tv_nsec = (long)longest_sleep};
 
     if (wait->descriptor < 0) {
         hoop_bell_sleep(bell, longest_sleep);
         return;
     }
-    ppoll(&news, 1, &most, NULL);
+    ppoll(news, 2, &most, NULL);
     hoop_bell_disarm(bell);
+    if (news[0].revents != 0)
+        hoop_letterbox_empty(wait->letterbox);
 }
 
 enum hoop_status hoop_wait_step(struct hoop_wait *wait)
@@ -202,7 +231,7 @@ enum hoop_status hoop_wait_step(struct hoop_wait *wait)
         break;
     case HOOP_WAIT_ARM: /* the caller polls once more before we sleep */
         hoop_wait_look(wait);
-        hoop_bell_arm(bell);
+        arm(wait, bell);
         wait->phase = HOOP_WAIT_SLEEP;
         break;
     case HOOP_WAIT_SLEEP:

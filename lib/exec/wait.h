@@ -18,7 +18,7 @@ struct hoop_wait {
     int spins, yields;    /* polls before the next phase */
     double late, timeout; /* seconds; timeout 0: never */
     int descriptor; /* to sleep on, besides the bell: readable when something has come from another host; -1: none */
-    bool alone;     /* nobody of this host rings the bell */
+    int letterbox;  /* by which the bell is rung then */
     /* of the running call */
     uint64_t sequence; /* 0: sends and receives, which have no number */
     bool kernels;      /* kernels wait: who has made the call, but whose stream has not come to it, is late, too */
@@ -34,6 +34,13 @@ struct hoop_wait {
 /* Prepare for one communicator. spin: seconds to poll before yielding; crowded: ranks outnumber cores. */
 void hoop_wait_init(struct hoop_wait *wait, struct hoop_board *board, double spin, bool crowded, double late,
                     double timeout);
+
+/* Sleep on a descriptor, too: readable when something has come from another host. It stays the caller's and outlives the waits.
+ * Errors: HOOP_ERR_SYSTEM. */
+enum hoop_status hoop_wait_add(struct hoop_wait *wait, int descriptor);
+
+/* Nobody waits any more. Legal for one that is all zero. */
+void hoop_wait_free(struct hoop_wait *wait);
 
 /* A call begins. */
 static inline void hoop_wait_begin(struct hoop_wait *wait, uint64_t sequence)

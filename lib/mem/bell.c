@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "mem/letterbox.h"
 
 /* Sleep while *word is 1, until the deadline (CLOCK_MONOTONIC). True: look at the word again. */
 static bool futex_wait(_Atomic uint32_t *word, uint64_t deadline)
@@ -41,18 +42,33 @@ static uint64_t deadline_in(uint64_t nanoseconds)
 #define HOOP_FUTEX_WAIT(word, deadline) futex_wait((word), (deadline))
 #define HOOP_FUTEX_WAKE(word)           futex_wake(word)
 #define HOOP_FUTEX_DEADLINE(from_now)   deadline_in(from_now)
+#define HOOP_BELL_LETTER(bell)          hoop_letterbox_write(bell)
 #endif
 
 void hoop_bell_wake(struct hoop_bell *bell)
 {
-    if (HOOP_ATOMIC_EXCHANGE(&bell->armed, 0, acq_rel))
+    const uint32_t armed = (uint32_t)HOOP_ATOMIC_EXCHANGE(&bell->armed, 0, acq_rel);
+
+    if (armed == 1)
         HOOP_FUTEX_WAKE(&bell->armed);
+    else if (armed != 0)
+        HOOP_BELL_LETTER(bell);
+}
+
+static void arm(struct hoop_bell *bell, uint32_t how)
+{
+    HOOP_ATOMIC_STORE(&bell->armed, how, relaxed);
+    HOOP_ATOMIC_FENCE();
 }
 
 void hoop_bell_arm(struct hoop_bell *bell)
 {
-    HOOP_ATOMIC_STORE(&bell->armed, 1, relaxed);
-    HOOP_ATOMIC_FENCE();
+    arm(bell, 1);
+}
+
+void hoop_bell_arm_letters(struct hoop_bell *bell)
+{
+    arm(bell, 2);
 }
 
 void hoop_bell_sleep(struct hoop_bell *bell, uint64_t nanoseconds)

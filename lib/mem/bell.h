@@ -15,8 +15,9 @@
 #include "mem/atomic.h"
 
 struct hoop_bell {
-    /* The futex word. 1: its owner sleeps or is about to; peers set it to 0 and wake. */
+    /* The futex word. 1: its owner sleeps or is about to; 2: it does so on its letterbox; peers set it to 0 and wake. */
     _Alignas(64) _Atomic uint32_t armed;
+    unsigned char letterbox[16]; /* its name: mem/letterbox.h */
 };
 
 /* After publishing: wake the sleeper if there is one. Never blocks. */
@@ -31,6 +32,9 @@ static inline void hoop_bell_ring(struct hoop_bell *bell)
 
 /* Say that the caller is about to sleep. It must then look once more before it calls hoop_bell_sleep. */
 void hoop_bell_arm(struct hoop_bell *bell);
+
+/* The same for a caller who is going to poll its letterbox instead. */
+void hoop_bell_arm_letters(struct hoop_bell *bell);
 
 /* Sleep until rung, at most `nanoseconds`; returns at once if it was rung since hoop_bell_arm. The bell is not armed
  * afterwards. May return early without a reason: the caller looks again in any case. */

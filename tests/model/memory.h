@@ -68,5 +68,6 @@ void model_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 #define HOOP_FUTEX_WAIT(word, deadline)            ((void)(deadline), model_futex_wait(word))
 #define HOOP_FUTEX_WAKE(word)                      model_futex_wake(word)
 #define HOOP_FUTEX_DEADLINE(from_now)              (from_now)
+#define HOOP_BELL_LETTER(bell)                     ((void)(bell))
 
 #endif

@@ -4,6 +4,7 @@
 #include "mem/bell.h"
 
 #include <check.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "mem/letterbox.h"
 
 enum { ROUNDS = 2000 };
 static const uint64_t very_long = 600ull * 1000000000u; /* a lost wake-up ends in the test's own time limit */
@@ -102,6 +104,39 @@ START_TEST(does_not_sleep_when_rung)
 }
 END_TEST
 
+/* By letters, as one who waits for sockets, too; from another process. */
+START_TEST(wakes_by_letters)
+{
+    struct pollfd news = {.events = POLLIN};
+
+    set_table();
+    struct hoop_bell *bell = &table->bell[0];
+    ck_assert_int_eq(hoop_letterbox_open(bell, &news.fd), HOOP_OK);
+    for (int round = 0; round < 3; round++) {
+        hoop_bell_arm_letters(bell);
+        ck_assert_int_eq(poll(&news, 1, 0), 0);
+        const pid_t child = fork();
+        if (child == 0) {
+            hoop_bell_ring(bell);
+            hoop_bell_ring(bell); /* not armed any more: no second letter */
+            _exit(0);
+        }
+        ck_assert_int_eq(poll(&news, 1, -1), 1);
+        ck_assert_int_eq(waitpid(child, NULL, 0), child);
+        ck_assert_uint_eq(bell->armed, 0);
+        char letter[2];
+        ck_assert_int_eq(read(news.fd, letter, sizeof letter), 1);
+        ck_assert_int_eq(poll(&news, 1, 0), 0);
+    }
+    for (int i = 0; i < 10; i++)
+        hoop_letterbox_write(bell);
+    hoop_letterbox_empty(news.fd);
+    ck_assert_int_eq(poll(&news, 1, 0), 0);
+    close(news.fd);
+    hoop_letterbox_write(bell); /* to nobody */
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("bell");
@@ -112,6 +147,7 @@ int main(void)
     tcase_add_test(tests, wakes_a_process);
     tcase_add_test(tests, ends_in_time);
     tcase_add_test(tests, does_not_sleep_when_rung);
+    tcase_add_test(tests, wakes_by_letters);
     suite_add_tcase(suite, tests);
     return harness_suite(suite);
 }
