@@ -167,6 +167,12 @@ static inline struct tcp_domain *tcp_domain_of(const struct tcp_link *link)
     return (struct tcp_domain *)link->head.domain;
 }
 
+/* Has the peer waited long enough to hear what has been taken? */
+static inline bool tcp_owes_credit(const struct tcp_link *link)
+{
+    return (uint32_t)link->taken - link->told >= (link->slots + 1) / 2;
+}
+
 /* ---- address.c */
 
 /* Write the domain's blob; returns its bytes. */

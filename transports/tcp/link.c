@@ -105,7 +105,7 @@ void tcp_take(struct tcp_link *link)
 {
     link->taken++;
     tcp_domain_of(link)->idle = 0;
-    if ((uint32_t)link->taken - link->told >= (link->slots + 1) / 2)
+    if (tcp_owes_credit(link))
         tcp_tell(link);
 }
 

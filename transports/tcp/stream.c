@@ -111,10 +111,13 @@ void tcp_push(struct tcp_link *link)
     }
     if (link->state != TCP_OPEN || link->hung_up)
         return;
-    if (link->finished)
+    if (link->finished) {
         hang_up(link);
-    else
-        tcp_watch_out(link, false);
+        return;
+    }
+    tcp_watch_out(link, false);
+    if (tcp_owes_credit(link)) /* it may have come about while frames with older news were queued */
+        tcp_tell(link);
 }
 
 void tcp_tell(struct tcp_link *link)
