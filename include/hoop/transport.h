@@ -52,7 +52,7 @@ struct hoop_link {
     struct hoop_domain *domain;
     int peer, lane;
     size_t frame;             /* most bytes of one frame */
-    bool lands;               /* what recv asks for comes straight to where it is wanted, which saves peek's copy */
+    bool lands;               /* moves data by copying, so recv and send beat peek and reserve: one copy less */
     enum hoop_status status;  /* HOOP_OK, or why the link is dead (set once, before the operations complete) */
     uint64_t sent, sent_done; /* sends accepted, complete */
     uint64_t received, received_done;

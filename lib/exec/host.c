@@ -322,15 +322,16 @@ static enum hoop_status run_after(const struct hoop_exec *exec, const struct lan
     return other->slice > lane->slice || (other->slice == lane->slice && other->step > step->to) ? HOOP_OK : HOOP_AGAIN;
 }
 
-/* Can the pair of a receive and the send of the same chunk be done in one pass over the data? */
+/* Can the pair of a receive and the send of the same chunk be done in one pass over the data, and is that less work? A link that
+ * copies what it sends takes it as well from where it is stored. */
 static bool can_forward(const struct hoop_exec *exec, const struct lane *lane, const struct hoop_step *step)
 {
     if (!(step->flags & HOOP_STEP_FORWARD) || (step->kind == HOOP_STEP_RECV && exec->call.out_shared))
         return false;
     const struct hoop_link *in = exec->call.links[step->peer * exec->call.lanes + lane->number];
-    if (step->kind == HOOP_STEP_RECV && in->lands)
-        return false;
     const struct hoop_link *out = exec->call.links[step[1].peer * exec->call.lanes + lane->number];
+    if ((step->kind == HOOP_STEP_RECV && in->lands) || (!(step->flags & HOOP_STEP_NO_STORE) && out->lands))
+        return false;
     return in->transport->peek && out->transport->reserve;
 }
 
