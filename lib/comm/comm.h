@@ -34,7 +34,13 @@
 #include "plan/cache.h"
 #include "plan/choose.h"
 
-enum { HOOP_LANES_A_CHANNEL = 4 };
+/* ACROSS: channels where there are several hosts and no setting says how many. */
+enum { HOOP_LANES_A_CHANNEL = 4, HOOP_CHANNELS_ACROSS = 2 };
+
+static inline int hoop_lanes_of(int channels)
+{
+    return channels * HOOP_LANES_A_CHANNEL + 1;
+}
 
 /* A collective as its caller asked for it. */
 struct hoop_comm_call {

@@ -59,12 +59,18 @@ static enum hoop_status read_ports(const struct hoop_comm *comm, struct hoop_tcp
     return HOOP_OK;
 }
 
+/* How many channels there are if there are several hosts. */
+static int channels_across(const struct hoop_comm *comm)
+{
+    return comm->settings.value[HOOP_SETTING_CHANNELS].empty ? HOOP_CHANNELS_ACROSS : comm->channels;
+}
+
 enum hoop_status hoop_hosts_open(struct hoop_comm *comm, const struct hoop_unique_id *id)
 {
     struct hoop_tcp_setup tcp = {.interfaces = comm->settings.value[HOOP_SETTING_IFACE].word};
     struct hoop_domain_setup setup = {.rank = comm->rank,
                                       .ranks = comm->ranks,
-                                      .lanes = comm->lanes,
+                                      .lanes = hoop_lanes_of(channels_across(comm)),
                                       .frame = comm->choice.frame,
                                       .slots = comm->slots,
                                       .context = &tcp};
@@ -183,6 +189,8 @@ enum hoop_status hoop_hosts_survey(struct hoop_comm *comm)
         close_domains(hosts);
         return HOOP_OK;
     }
+    comm->channels = channels_across(comm);
+    comm->lanes = hoop_lanes_of(comm->channels);
     for (int rank = 0; rank < comm->ranks; rank++)
         if (hosts->self[rank].data.size == 0)
             return is_word(comm, HOOP_SETTING_TRANSPORTS, "shm")

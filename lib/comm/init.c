@@ -180,9 +180,11 @@ static enum hoop_status apply_settings(struct hoop_comm *comm)
     if (level == 4)
         return hoop_fail(HOOP_ERR_SETUP, "HOOP_LOG=%s: give error, warn, info or debug", log);
     hoop_log_level_set((enum hoop_log_level)level);
-    comm->channels = (int)hoop_setting_number(&comm->settings, HOOP_SETTING_CHANNELS);
+    comm->channels = comm->settings.value[HOOP_SETTING_CHANNELS].empty
+                         ? 1
+                         : (int)hoop_setting_number(&comm->settings, HOOP_SETTING_CHANNELS);
     comm->slots = (int)hoop_setting_number(&comm->settings, HOOP_SETTING_SLOTS);
-    comm->lanes = comm->channels * HOOP_LANES_A_CHANNEL + 1;
+    comm->lanes = hoop_lanes_of(comm->channels);
     return hoop_choice_set(&comm->choice, &comm->settings);
 }
 

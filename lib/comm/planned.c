@@ -5,6 +5,8 @@
 #include "comm/uneven.h"
 #include "health/verdict.h"
 
+enum { CHANNELS_LEAST = 256 * 1024 }; /* bytes of a vector for several channels, where no setting says how many */
+
 enum hoop_status hoop_scratch_grow(struct hoop_comm *comm, struct hoop_scratch *scratch, size_t bytes)
 {
     if (bytes <= scratch->bytes)
@@ -97,6 +99,15 @@ static bool on_root_in_place(const struct hoop_comm_call *call)
     return in + (shape->out == HOOP_OWN_BLOCK ? block : 0) == out + (shape->in == HOOP_OWN_BLOCK ? block : 0);
 }
 
+/* Small vectors gain nothing from being cut once more. */
+static int channels_for(const struct hoop_comm_call *call)
+{
+    const struct hoop_comm *comm = call->comm;
+    const bool chosen = comm->settings.value[HOOP_SETTING_CHANNELS].empty;
+
+    return chosen && hoop_call_judged(call) < CHANNELS_LEAST ? 1 : comm->channels;
+}
+
 /* The problem that the call poses to this rank. */
 static struct hoop_problem problem_of(const struct hoop_comm_call *call, const struct hoop_decision *chosen)
 {
@@ -108,7 +119,7 @@ static struct hoop_problem problem_of(const struct hoop_comm_call *call, const s
                                  .rank = comm->rank,
                                  .root = rooted ? call->root : 0,
                                  .in_place = rooted ? on_root_in_place(call) : call->in_place,
-                                 .channels = comm->channels,
+                                 .channels = channels_for(call),
                                  .groups = chosen->algo->composed ? comm->groups : NULL,
                                  .inter = chosen->inter,
                                  .intra = chosen->intra};
@@ -192,7 +203,7 @@ enum hoop_status hoop_comm_run_plan(const struct hoop_comm_call *call, const str
              comm->hosts.count == 1             ? "shm"
              : comm->hosts.count == comm->ranks ? "tcp"
                                                 : "shm+tcp",
-             comm->channels, binding.slices);
+             problem.channels, binding.slices);
     status = hoop_exec_start(comm->exec, &run);
     return status == HOOP_OK ? drive(comm) : status;
 }
