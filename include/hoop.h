@@ -205,12 +205,6 @@ HOOP_API enum hoop_status hoop_unique_id_print(const struct hoop_unique_id *id, 
 HOOP_API enum hoop_status hoop_comm_init_rank(struct hoop_comm **comm, int ranks, const struct hoop_unique_id *id,
                                               int rank);
 
-/* Join as the launcher's environment says: hooprun's HOOP_RANK, HOOP_SIZE, HOOP_ID; other launchers are
- * recognised by lib/boot/launchers.def. With none of them the process is rank 0 of 1.
- * Blocking, threads, errors: as hoop_comm_init_rank; a partly set group of variables is HOOP_ERR_SETUP and
- * names the missing one. */
-HOOP_API enum hoop_status hoop_comm_init_env(struct hoop_comm **comm);
-
 /* Make the communicators of n ranks that are threads of this process.
  *
  * comms        array of ranks entries; entry r receives rank r's communicator. Each is then used by one
@@ -596,5 +590,6 @@ HOOP_API int hoop_setting_get(int i, struct hoop_setting *setting);
 #endif
 
 #include "hoop/device.h"    /* CUDA devices of the machine */
+#include "hoop/launcher.h"  /* hoop_comm_init_env: joining as a launcher says */
 #include "hoop/operators.h" /* operators that a program makes itself */
 #endif

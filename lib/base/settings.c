@@ -192,12 +192,17 @@ static void allowed_text(enum hoop_setting_id id, char *text, size_t size)
     }
 }
 
+static bool secret(enum hoop_setting_id id)
+{
+    return id == HOOP_SETTING_ID || id == HOOP_SETTING_SECRET;
+}
+
 /* The value as an error text may show it: short, printable, and never a secret. */
 static void shown_text(enum hoop_setting_id id, const char *value, char *text, size_t size)
 {
     size_t used = 0;
 
-    if (id == HOOP_SETTING_ID)
+    if (secret(id))
         value = "(not shown: it is secret)";
     for (; value[used] && used + 1 < size; used++)
         text[used] = value[used] >= ' ' && value[used] < 0x7f ? value[used] : '?';
@@ -376,7 +381,7 @@ int hoop_setting_get(int i, struct hoop_setting *setting)
     if (i < 0 || i >= HOOP_SETTINGS || setting == NULL)
         return 0;
     const char *text = from_environment((enum hoop_setting_id)i);
-    snprintf(value, sizeof value, "%s", text == NULL ? table[i].standard : i == HOOP_SETTING_ID ? "(secret)" : text);
+    snprintf(value, sizeof value, "%s", text == NULL ? table[i].standard : secret((enum hoop_setting_id)i) ? "(secret)" : text);
     *setting = (struct hoop_setting){.name = table[i].name,
                                      .value = value,
                                      .unit = table[i].unit,

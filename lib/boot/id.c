@@ -17,6 +17,7 @@
 
 enum {
     ID_VERSION = 1,
+    EARLY = 128,  /* a bit beside the address family */
     CHECKED = 72, /* bytes that the checksum covers */
     CHECKSUM = 8,
     TAIL =
@@ -42,7 +43,7 @@ void hoop_id_encode(const struct hoop_id *id, struct hoop_unique_id *bytes)
     memset(bytes, 0, sizeof *bytes);
     hoop_put_bytes(&writer, "HOOP", 4);
     hoop_put_u8(&writer, ID_VERSION);
-    hoop_put_u8(&writer, id->address.family);
+    hoop_put_u8(&writer, (uint8_t)(id->address.family | (id->early ? EARLY : 0)));
     hoop_put_u16(&writer, id->address.port);
     hoop_put_bytes(&writer, id->address.host, sizeof id->address.host);
     hoop_put_bytes(&writer, id->nonce, sizeof id->nonce);
@@ -63,6 +64,8 @@ enum hoop_status hoop_id_decode(const struct hoop_unique_id *bytes, struct hoop_
     hoop_get_bytes(&reader, magic, sizeof magic);
     version = hoop_get_u8(&reader);
     read.address.family = hoop_get_u8(&reader);
+    read.early = (read.address.family & EARLY) != 0;
+    read.address.family &= (uint8_t)~EARLY;
     read.address.port = hoop_get_u16_range(&reader, 1, UINT16_MAX);
     hoop_get_bytes(&reader, read.address.host, sizeof read.address.host);
     hoop_get_bytes(&reader, read.nonce, sizeof read.nonce);
@@ -175,6 +178,9 @@ enum hoop_status hoop_unique_id_print(const struct hoop_unique_id *bytes, char *
     const enum hoop_status status = hoop_id_decode(bytes, &id);
     if (status != HOOP_OK)
         return status;
+    if (id.early)
+        return hoop_fail(HOOP_ERR_ARG,
+                         "this unique id has no text: the ranks of an agreed place make it by themselves");
     print(&id, bytes->bytes + CHECKED, printed);
     memcpy(text, printed, strlen(printed) + 1);
     hoop_auth_wipe(&id, sizeof id);

@@ -3,6 +3,8 @@
 #ifndef HOOP_BOOT_ID_H
 #define HOOP_BOOT_ID_H
 
+#include <stdbool.h>
+
 #include "hoop.h"
 #include "wire/auth.h"
 #include "wire/sock.h"
@@ -13,6 +15,7 @@ struct hoop_id {
     struct hoop_address address;        /* where the meeting is served */
     unsigned char nonce[HOOP_ID_NONCE]; /* tells the meetings of one server apart; not secret */
     unsigned char secret[HOOP_AUTH_KEY];
+    bool early; /* every rank makes it by itself, and may come before the meeting is served; such an id has no text */
 };
 
 void hoop_id_encode(const struct hoop_id *id, struct hoop_unique_id *bytes);

@@ -20,6 +20,7 @@ enum { RETRY_MS = 20 }; /* pause after the server dropped an unfinished connecti
 
 struct hoop_boot {
     int sock, rank, ranks;
+    bool early; /* the meeting may not be served yet */
     struct hoop_seal seal;
     char server[HOOP_ADDRESS_TEXT];
 };
@@ -47,6 +48,16 @@ static enum hoop_status moved(const struct hoop_boot *boot, enum hoop_status sta
     return status;
 }
 
+/* The deadline of an early rank. */
+static enum hoop_status nobody(const struct hoop_boot *boot)
+{
+    return hoop_fail(HOOP_ERR_TIMEOUT,
+                     "rank %d: rank 0 does not serve the meeting at %s before the deadline (HOOP_INIT_TIMEOUT): does "
+                     "it run, on that "
+                     "host? HOOP_MEET=ADDRESS:PORT, the same on all ranks, names another place",
+                     boot->rank, boot->server);
+}
+
 static enum hoop_status receive_bytes(const struct hoop_boot *boot, void *to, size_t bytes, uint64_t deadline)
 {
     return moved(boot, hoop_sock_recv_all(boot->sock, to, bytes, deadline));
@@ -56,6 +67,8 @@ static enum hoop_status receive_bytes(const struct hoop_boot *boot, void *to, si
 
 static enum hoop_status rejected(const struct hoop_boot *boot, unsigned why)
 {
+    if (boot->early && why == HOOP_REJECT_UNKNOWN)
+        return HOOP_AGAIN; /* an earlier meeting is served there */
     return hoop_fail(HOOP_ERR_SETUP,
                      why == HOOP_REJECT_UNKNOWN
                          ? "rank %d: the process at %s knows nothing of this id: it is of an earlier run, "
@@ -165,6 +178,12 @@ static enum hoop_status enter(struct hoop_boot *boot, const struct hoop_id *id, 
 {
     for (;;) {
         enum hoop_status status = hoop_sock_connect(&id->address, &boot->sock, deadline);
+        if (status == HOOP_ERR_PEER && boot->early && !hoop_expired(deadline)) {
+            poll(NULL, 0, hoop_poll_timeout(deadline, RETRY_MS));
+            continue;
+        }
+        if (boot->early && (status == HOOP_ERR_PEER || status == HOOP_ERR_TIMEOUT))
+            return nobody(boot);
         if (status == HOOP_ERR_PEER)
             return hoop_fail(
                 HOOP_ERR_PEER,
@@ -183,7 +202,7 @@ static enum hoop_status enter(struct hoop_boot *boot, const struct hoop_id *id, 
             return status;
         poll(NULL, 0, hoop_poll_timeout(deadline, RETRY_MS));
         if (hoop_expired(deadline))
-            return moved(boot, HOOP_ERR_TIMEOUT);
+            return boot->early ? nobody(boot) : moved(boot, HOOP_ERR_TIMEOUT);
     }
 }
 
@@ -256,6 +275,7 @@ enum hoop_status hoop_boot_join(struct hoop_boot **joined, const struct hoop_uni
     boot->sock = -1;
     boot->rank = rank;
     boot->ranks = ranks;
+    boot->early = id.early;
     hoop_address_print(&id.address, boot->server);
     hoop_id_key(&id, "meeting", boot->seal.key);
     fill_hello(&hello, &id, ranks, rank, settings, mine);

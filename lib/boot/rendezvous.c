@@ -397,6 +397,7 @@ static enum hoop_status find_server(const struct hoop_address *address, struct s
 {
     for (struct server *server = servers; server; server = server->next) {
         if (server->address.family == address->family &&
+            (address->port == 0 || server->address.port == address->port) &&
             memcmp(server->address.host, address->host, sizeof address->host) == 0) {
             *found = server;
             return HOOP_OK;

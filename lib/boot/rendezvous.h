@@ -8,7 +8,7 @@
 #include "boot/id.h"
 #include "hoop.h"
 
-/* Serve the meeting of id at its address, whose port is told back. The meeting is served until the process ends.
+/* Serve the meeting of id at its address; port 0: a free one, told back. The meeting is served until the process ends.
  * Blocking: no longer than a socket takes to open.   Threads: any.   Errors: HOOP_ERR_SYSTEM, HOOP_ERR_MEMORY. */
 enum hoop_status hoop_rendezvous_serve(struct hoop_id *id);
 

@@ -12,6 +12,7 @@
 #include "comm/device_links.h"
 #include "comm/tune.h"
 #include "mem/registry.h"
+#include "wire/auth.h"
 
 enum { MOST_RANKS = 1 << 20 };
 
@@ -35,9 +36,33 @@ enum hoop_status hoop_comm_init_env(struct hoop_comm **comm)
     if (comm == NULL)
         return hoop_fail(HOOP_ERR_ARG, "hoop_comm_init_env: comm is NULL");
     enum hoop_status status = hoop_launch_find(&launch);
+    if (status == HOOP_OK)
+        status = hoop_launch_meet(&launch);
+    if (status == HOOP_OK)
+        status = hoop_comm_make(comm, launch.ranks, launch.ranks > 1 ? &launch.id : NULL, launch.rank, NULL);
+    hoop_auth_wipe(&launch, sizeof launch);
+    return status;
+}
+
+enum hoop_status hoop_launcher_get(struct hoop_launcher *launcher)
+{
+    static _Thread_local char how[HOOP_LAUNCH_HOW];
+    struct hoop_launch launch;
+
+    if (launcher == NULL)
+        return hoop_fail(HOOP_ERR_ARG, "hoop_launcher_get: launcher is NULL");
+    enum hoop_status status = hoop_launch_find(&launch);
     if (status != HOOP_OK)
         return status;
-    return hoop_comm_make(comm, launch.ranks, launch.ranks > 1 ? &launch.id : NULL, launch.rank, NULL);
+    hoop_launch_describe(&launch, how);
+    *launcher = (struct hoop_launcher){.name = launch.launcher,
+                                       .rank = launch.rank,
+                                       .ranks = launch.ranks,
+                                       .local_rank = launch.local_rank,
+                                       .local_size = launch.local_size,
+                                       .meeting = how};
+    hoop_auth_wipe(&launch, sizeof launch);
+    return HOOP_OK;
 }
 
 /* ---- ranks as threads of this process ---- */

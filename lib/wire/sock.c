@@ -103,6 +103,8 @@ enum hoop_status hoop_sock_listen(struct hoop_address *address, int *listener)
         return hoop_fail_errno(HOOP_ERR_SYSTEM, "cannot open a socket to listen on %s", text);
     if (address->family == 6)
         setsockopt(sock, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+    if (address->port != 0) /* connections of an earlier run on this port may still be fading */
+        setsockopt(sock, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (bind(sock, (struct sockaddr *)&storage, size) != 0 || listen(sock, SOMAXCONN) != 0) {
         hoop_fail_errno(HOOP_ERR_SYSTEM, "cannot listen on %s", text);
         close(sock);

@@ -2,7 +2,7 @@
 # libFuzzer harnesses: one program a file fuzz_NAME.c, seeds in corpus/NAME. To add one: its program in fuzz_harnesses, four
 # lines, its seeds. Build with configure --enable-fuzz CC=clang; run with tests/fuzz/run, or all at once: make check-fuzz.
 fuzz_harnesses = tests/fuzz/fuzz_cursor tests/fuzz/fuzz_unique_id tests/fuzz/fuzz_hello tests/fuzz/fuzz_settings \
-	tests/fuzz/fuzz_plan tests/fuzz/fuzz_model tests/fuzz/fuzz_wisdom tests/fuzz/fuzz_tcp tests/fuzz/fuzz_topo tests/fuzz/fuzz_sysfs
+	tests/fuzz/fuzz_plan tests/fuzz/fuzz_model tests/fuzz/fuzz_wisdom tests/fuzz/fuzz_tcp tests/fuzz/fuzz_topo tests/fuzz/fuzz_sysfs tests/fuzz/fuzz_launch
 if TRAINER
 fuzz_harnesses += tests/fuzz/fuzz_idx
 endif
@@ -49,6 +49,10 @@ tests_fuzz_fuzz_sysfs_SOURCES = tests/fuzz/fuzz_sysfs.c
 tests_fuzz_fuzz_sysfs_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_fuzz_fuzz_sysfs_LDADD = $(TEST_LIBS)
 tests_fuzz_fuzz_sysfs_LDFLAGS = $(fuzz_link)
+tests_fuzz_fuzz_launch_SOURCES = tests/fuzz/fuzz_launch.c
+tests_fuzz_fuzz_launch_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_fuzz_fuzz_launch_LDADD = $(TEST_LIBS)
+tests_fuzz_fuzz_launch_LDFLAGS = $(fuzz_link)
 tests_fuzz_fuzz_idx_SOURCES = tests/fuzz/fuzz_idx.c trainer/idx.c trainer/fail.c
 tests_fuzz_fuzz_idx_CPPFLAGS = $(TEST_CPPFLAGS) $(ZLIB_CFLAGS)
 tests_fuzz_fuzz_idx_LDADD = $(TEST_LIBS) $(ZLIB_LIBS)
@@ -60,4 +64,5 @@ fuzz-programs: $(fuzz_harnesses)
 EXTRA_DIST += tests/fuzz/run tests/fuzz/corpus/settings/size tests/fuzz/corpus/settings/time tests/fuzz/corpus/settings/word \
 	tests/fuzz/corpus/unique_id/ipv4 \
 	tests/fuzz/corpus/unique_id/ipv6 tests/fuzz/corpus/plan/ring tests/fuzz/corpus/plan/dbtree tests/fuzz/corpus/plan/recdbl tests/fuzz/corpus/model/whole tests/fuzz/corpus/wisdom/two \
-	tests/fuzz/corpus/topo/nccl tests/fuzz/corpus/topo/template tests/fuzz/corpus/topo/own tests/fuzz/corpus/sysfs/box
+	tests/fuzz/corpus/topo/nccl tests/fuzz/corpus/topo/template tests/fuzz/corpus/topo/own tests/fuzz/corpus/sysfs/box \
+	tests/fuzz/corpus/launch/hydra tests/fuzz/corpus/launch/slurm tests/fuzz/corpus/launch/hosts tests/fuzz/corpus/launch/place

@@ -8,16 +8,16 @@
 #include "boot/launch.h"
 #include "harness.h"
 
-enum { VARIABLES = 16 };
+enum { VARIABLES = 24 };
 
-/* HOOP_ID=@ stands for a good id. */
+/* HOOP_ID=@ stands for a good id, HOOP_SECRET=@ for a long secret. */
 struct environment {
     const char *name;
     const char *variables[VARIABLES];
     enum hoop_status status;
     const char *launcher;
     int rank, ranks, local_rank, local_size;
-    const char *error; /* a part of it */
+    const char *says; /* a part of the error, or of the way to an id */
 };
 
 #define OPEN_MPI                                                                        \
@@ -28,7 +28,9 @@ struct environment {
         "MASTER_PORT=29400", "TORCHELASTIC_RUN_ID=none"
 #define SRUN                                                                                           \
     "SLURM_PROCID=3", "SLURM_NTASKS=4", "SLURM_NPROCS=4", "SLURM_STEP_NUM_TASKS=4", "SLURM_LOCALID=1", \
-        "SLURM_NODEID=1", "SLURM_JOB_ID=17", "SLURM_STEP_ID=0"
+        "SLURM_NODEID=1", "SLURM_JOB_ID=17", "SLURM_STEP_ID=0", "SLURM_STEP_NUM_NODES=2",              \
+        "SLURM_STEP_NODELIST=n[07-08]"
+#define SECRET "HOOP_SECRET=@"
 #define BATCH \
     "SLURM_PROCID=0", "SLURM_NTASKS=4", "SLURM_LOCALID=0", "SLURM_NODEID=0", "SLURM_JOB_ID=17", "SLURM_NNODES=1"
 #define HOOPRUN "HOOP_RANK=1", "HOOP_SIZE=2", "HOOP_LOCAL_RANK=1", "HOOP_LOCAL_SIZE=2", "HOOP_ID=@"
@@ -108,40 +110,199 @@ static const struct environment environments[] = {
      0,
      0,
      0,
-     "started by torchrun as rank 1 of 4, but meeting through its key store is not built yet: start with hooprun, or "
-     "set HOOP_ID"},
+     "started by torchrun as rank 1 of 4: no secret is known to all ranks"},
     {"torchrun and id", {TORCHRUN, "HOOP_ID=@"}, HOOP_OK, "torchrun", 1, 4, 1, 4, NULL},
+    {"torchrun, a secret",
+     {TORCHRUN, SECRET},
+     HOOP_OK,
+     "torchrun",
+     1,
+     4,
+     1,
+     4,
+     "serves at 127.0.0.1 port 29401 (MASTER_ADDR, and the port after MASTER_PORT), with the secret of HOOP_SECRET"},
+    {"torchrun, another place",
+     {TORCHRUN, SECRET, "HOOP_MEET=[fd00::1]:7"},
+     HOOP_OK,
+     "torchrun",
+     1,
+     4,
+     1,
+     4,
+     "at fd00::1 port 7 "},
+    {"torchrun, no place",
+     {"RANK=0", "WORLD_SIZE=2", SECRET},
+     HOOP_ERR_SETUP,
+     0,
+     0,
+     0,
+     0,
+     0,
+     "RANK is set, but MASTER_ADDR is not"},
+    {"torchrun, no port",
+     {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=a", SECRET},
+     HOOP_ERR_SETUP,
+     0,
+     0,
+     0,
+     0,
+     0,
+     "MASTER_ADDR is set, but MASTER_PORT is not"},
+    {"torchrun, no address",
+     {"RANK=0", "WORLD_SIZE=2", "MASTER_PORT=7", SECRET},
+     HOOP_ERR_SETUP,
+     0,
+     0,
+     0,
+     0,
+     0,
+     "MASTER_PORT is set, but MASTER_ADDR is not"},
+    {"torchrun, only a place",
+     {"MASTER_ADDR=a", "MASTER_PORT=7"},
+     HOOP_ERR_SETUP,
+     0,
+     0,
+     0,
+     0,
+     0,
+     "MASTER_ADDR is set, but RANK and WORLD_SIZE are not"},
+    {"torchrun, last port",
+     {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=a", "MASTER_PORT=65535", SECRET},
+     HOOP_ERR_SETUP,
+     0,
+     0,
+     0,
+     0,
+     0,
+     "from 1 to 65534"},
+    {"two secrets", {TORCHRUN, SECRET, "HOOP_INSECURE=1"}, HOOP_ERR_SETUP, 0, 0, 0, 0, 0, "more than one is set"},
+    {"a short secret",
+     {TORCHRUN, "HOOP_SECRET=password"},
+     HOOP_ERR_SETUP,
+     0,
+     0,
+     0,
+     0,
+     0,
+     "HOOP_SECRET holds 8 characters"},
+    {"no file",
+     {TORCHRUN, "HOOP_SECRET_FILE=/nowhere/x"},
+     HOOP_ERR_SETUP,
+     0,
+     0,
+     0,
+     0,
+     0,
+     "HOOP_SECRET_FILE=/nowhere/x cannot"},
+    {"no such file", {TORCHRUN, "HOOP_SECRET_FILE=/dev/null"}, HOOP_ERR_SETUP, 0, 0, 0, 0, 0, "is no file"},
+    {"an open file", {TORCHRUN, "HOOP_SECRET_FILE=/etc/passwd"}, HOOP_ERR_SETUP, 0, 0, 0, 0, 0, "chmod 600"},
+    {"a bad place",
+     {TORCHRUN, SECRET, "HOOP_MEET=fd00::1:7"},
+     HOOP_ERR_SETUP,
+     0,
+     0,
+     0,
+     0,
+     0,
+     "HOOP_MEET=fd00::1:7: give host:port"},
+    {"hoop by hand, a place",
+     {"HOOP_RANK=0", "HOOP_SIZE=2", "HOOP_MEET=n1:29500", SECRET},
+     HOOP_OK,
+     "hooprun",
+     0,
+     2,
+     -1,
+     -1,
+     "serves at n1 port 29500"},
     {"torchrun, one", {"RANK=0", "WORLD_SIZE=1", "LOCAL_RANK=0"}, HOOP_OK, "torchrun", 0, 1, 0, -1, NULL},
     {"torchrun, no rank", {"WORLD_SIZE=2"}, HOOP_ERR_SETUP, 0, 0, 0, 0, 0, "WORLD_SIZE is set, but RANK is not"},
     {"torchrun, no size", {"RANK=2"}, HOOP_ERR_SETUP, 0, 0, 0, 0, 0, "RANK is set, but WORLD_SIZE is not"},
-    {"torchrun inside srun", {TORCHRUN, SRUN}, HOOP_ERR_SETUP, 0, 0, 0, 0, 0, "torchrun as rank 1 of 4"},
+    {"torchrun inside srun", {TORCHRUN, SRUN}, HOOP_ERR_SETUP, 0, 0, 0, 0, 0, "torchrun as rank 1 of 4: no secret"},
 
-    {"Open MPI", {OPEN_MPI}, HOOP_ERR_SETUP, 0, 0, 0, 0, 0, "started by Open MPI as rank 2 of 4"},
+    {"Open MPI without PMIx",
+     {"OMPI_COMM_WORLD_RANK=2", "OMPI_COMM_WORLD_SIZE=4"},
+     HOOP_ERR_SETUP,
+     0,
+     0,
+     0,
+     0,
+     0,
+     "started by Open MPI as rank 2 of 4, but it gives no key store (PMIX_NAMESPACE is not set)"},
+    {"Open MPI without PMIx, a place",
+     {"OMPI_COMM_WORLD_RANK=2", "OMPI_COMM_WORLD_SIZE=4", "HOOP_MEET=n1:29500", SECRET},
+     HOOP_OK,
+     "Open MPI",
+     2,
+     4,
+     -1,
+     -1,
+     "serves at n1 port 29500 (HOOP_MEET), with the secret of HOOP_SECRET"},
     {"Open MPI and id", {OPEN_MPI, "HOOP_ID=@"}, HOOP_OK, "Open MPI", 2, 4, 0, 2, NULL},
     {"Open MPI, no size", {"OMPI_COMM_WORLD_RANK=1"}, HOOP_ERR_SETUP, 0, 0, 0, 0, 0, "OMPI_COMM_WORLD_SIZE is not"},
 
     {"hydra",
      {"PMI_RANK=1", "PMI_SIZE=2", "MPI_LOCALRANKID=1", "MPI_LOCALNRANKS=2", "PMI_FD=9", "HOOP_ID=@"},
      HOOP_OK,
-     "MPICH",
+     "PMI",
      1,
      2,
      1,
      2,
      NULL},
-    {"hydra, one", {"PMI_RANK=0", "PMI_SIZE=1", "PMI_FD=9"}, HOOP_OK, "MPICH", 0, 1, -1, -1, NULL},
+    {"hydra, one", {"PMI_RANK=0", "PMI_SIZE=1", "PMI_FD=9"}, HOOP_OK, "PMI", 0, 1, -1, -1, NULL},
 
-    {"srun", {SRUN}, HOOP_ERR_SETUP, 0, 0, 0, 0, 0, "started by Slurm as rank 3 of 4"},
-    {"srun and id", {SRUN, "HOOP_ID=@"}, HOOP_OK, "Slurm", 3, 4, 1, -1, NULL},
-    {"srun with pmi2",
-     {SRUN, "PMI_FD=7", "PMI_RANK=3", "PMI_SIZE=4", "HOOP_ID=@"},
+    {"hydra's store",
+     {"PMI_RANK=1", "PMI_SIZE=2", "MPI_LOCALRANKID=1", "MPI_LOCALNRANKS=2", "PMI_FD=9"},
      HOOP_OK,
-     "MPICH",
+     "PMI",
+     1,
+     2,
+     1,
+     2,
+     "key store (PMI-1 at PMI_FD=9)"},
+    {"hydra, no store", {"PMI_RANK=1", "PMI_SIZE=2"}, HOOP_ERR_SETUP, 0, 0, 0, 0, 0, "PMI_FD is not set"},
+    {"hydra, bad store",
+     {"PMI_RANK=1", "PMI_SIZE=2", "PMI_FD=x"},
+     HOOP_ERR_SETUP,
+     0,
+     0,
+     0,
+     0,
+     0,
+     "PMI_FD=x is not allowed"},
+    {"torchrun inside hydra",
+     {TORCHRUN, "PMI_RANK=1", "PMI_SIZE=2", "PMI_FD=9", SECRET},
+     HOOP_OK,
+     "torchrun",
+     1,
+     4,
+     1,
+     4,
+     "the port after MASTER_PORT"},
+
+    {"srun, no secret", {SRUN}, HOOP_ERR_SETUP, 0, 0, 0, 0, 0, "started by Slurm as rank 3 of 4: no secret"},
+    {"srun, a secret", {SRUN, SECRET}, HOOP_OK, "Slurm", 3, 4, 1, -1, "serves at n07 port 2"},
+    {"srun, insecure", {SRUN, "HOOP_INSECURE=1"}, HOOP_OK, "Slurm", 3, 4, 1, -1, "no secret"},
+    {"srun, a place",
+     {SRUN, SECRET, "MASTER_ADDR=n9", "MASTER_PORT=500"},
+     HOOP_OK,
+     "Slurm",
      3,
      4,
+     1,
      -1,
-     -1,
-     NULL},
+     "n9 port 501"},
+    {"srun, no list",
+     {"SLURM_PROCID=1", "SLURM_NTASKS=2", "SLURM_STEP_ID=3", SECRET},
+     HOOP_ERR_SETUP,
+     0,
+     0,
+     0,
+     0,
+     0,
+     "SLURM_STEP_NODELIST is not"},
+    {"srun and id", {SRUN, "HOOP_ID=@"}, HOOP_OK, "Slurm", 3, 4, 1, -1, NULL},
+    {"srun with pmi2", {SRUN, "PMI_FD=7", "PMI_RANK=3", "PMI_SIZE=4", "HOOP_ID=@"}, HOOP_OK, "PMI", 3, 4, -1, -1, NULL},
     {"srun of one",
      {"SLURM_PROCID=0", "SLURM_NTASKS=1", "SLURM_LOCALID=0", "SLURM_STEP_ID=3"},
      HOOP_OK,
@@ -165,6 +326,8 @@ static void set(const char *variable)
     const char *value = strchr(variable, '=') + 1;
 
     memcpy(name, variable, (size_t)(value - variable - 1));
+    if (strcmp(variable, SECRET) == 0)
+        value = "0123456789abcdef0123456789abcdef";
     setenv(name, strcmp(value, "@") == 0 ? id_text : value, 1);
 }
 
@@ -172,6 +335,7 @@ START_TEST(recorded_environment)
 {
     const struct environment *e = &environments[_i];
     struct hoop_launch launch = {.rank = -7};
+    char how[HOOP_LAUNCH_HOW];
 
     ck_assert_int_eq(hoop_unique_id_create(&id), HOOP_OK);
     ck_assert_int_eq(hoop_unique_id_print(&id, id_text, sizeof id_text), HOOP_OK);
@@ -184,8 +348,9 @@ START_TEST(recorded_environment)
     const enum hoop_status status = hoop_launch_find(&launch);
     ck_assert_msg(status == e->status, "%s: status %d: %s", e->name, status, hoop_error_text());
     if (status != HOOP_OK) {
-        ck_assert_msg(strstr(hoop_error_text(), e->error) != NULL, "%s: %s", e->name, hoop_error_text());
+        ck_assert_msg(strstr(hoop_error_text(), e->says) != NULL, "%s: %s", e->name, hoop_error_text());
         ck_assert_ptr_null(strstr(hoop_error_text(), "hoop1:"));
+        ck_assert_ptr_null(strstr(hoop_error_text(), "password"));
         ck_assert_int_eq(launch.rank, -7);
         return;
     }
@@ -194,7 +359,9 @@ START_TEST(recorded_environment)
                   launch.ranks);
     ck_assert_msg(launch.local_rank == e->local_rank && launch.local_size == e->local_size, "%s: local %d of %d",
                   e->name, launch.local_rank, launch.local_size);
-    ck_assert(launch.has_id == with_id);
+    ck_assert((launch.way == HOOP_LAUNCH_ID) == with_id);
+    hoop_launch_describe(&launch, how);
+    ck_assert_msg(e->says == NULL || strstr(how, e->says) != NULL, "%s: %s", e->name, how);
     if (with_id)
         ck_assert_mem_eq(&launch.id, &id, sizeof id);
 }

@@ -39,8 +39,8 @@ static const struct argp parser = {
     options,
     parse,
     NULL,
-    "Shows the version and build of hoop, its transports, CUDA devices and algorithms, the settings in force "
-    "and where each comes from, and what of this machine matters to it.",
+    "Shows the version and build of hoop, its transports, CUDA devices and algorithms, the launcher that it "
+    "was started by, the settings in force and where each comes from, and what of this machine matters to it.",
     NULL,
     NULL,
     NULL};
@@ -159,6 +159,27 @@ static void print_constants(void)
                constant.help);
 }
 
+static void print_launcher(void)
+{
+    struct hoop_launcher launcher;
+
+    printf("\nlauncher\n");
+    if (hoop_launcher_get(&launcher) != HOOP_OK) {
+        printf("  %-20s %s\n", "wrong", hoop_last_error(NULL));
+        return;
+    }
+    printf("  %-20s %s\n", "name", launcher.name);
+    if (launcher.ranks > 0)
+        printf("  %-20s %d of %d\n", "rank", launcher.rank, launcher.ranks);
+    else
+        printf("  %-20s %d; its key store tells of how many\n", "rank", launcher.rank);
+    if (launcher.local_rank >= 0)
+        printf("  %-20s %d\n", "rank on this host", launcher.local_rank);
+    if (launcher.local_size >= 0)
+        printf("  %-20s %d\n", "ranks on this host", launcher.local_size);
+    printf("  %-20s %s\n", "meeting", launcher.meeting);
+}
+
 static void print_settings(void)
 {
     struct hoop_setting setting;
@@ -181,6 +202,7 @@ static void print_all(void)
     print_transports();
     print_devices();
     print_algorithms();
+    print_launcher();
     print_settings();
     print_constants();
     count = machine_facts(facts);
@@ -252,6 +274,32 @@ static void json_algorithms(void)
     fputs("\n  ]", stdout);
 }
 
+static void json_number(const char *key, int value, int unknown)
+{
+    if (value == unknown)
+        printf(", \"%s\": null", key);
+    else
+        printf(", \"%s\": %d", key, value);
+}
+
+static void json_launcher(void)
+{
+    struct hoop_launcher launcher = {.local_rank = -1, .local_size = -1};
+    const bool good = hoop_launcher_get(&launcher) == HOOP_OK;
+
+    printf("  \"launcher\": {\"usable\": %s", good ? "true" : "false");
+    json_text("reason", good ? "" : hoop_last_error(NULL));
+    if (good) {
+        json_text("name", launcher.name);
+        json_number("rank", launcher.rank, -1);
+        json_number("ranks", launcher.ranks, 0);
+        json_number("local_rank", launcher.local_rank, -1);
+        json_number("local_size", launcher.local_size, -1);
+        json_text("meeting", launcher.meeting);
+    }
+    putchar('}');
+}
+
 static void json_settings(void)
 {
     struct hoop_setting setting;
@@ -296,6 +344,8 @@ static void json_all(void)
     json_devices();
     fputs(",\n", stdout);
     json_algorithms();
+    fputs(",\n", stdout);
+    json_launcher();
     fputs(",\n", stdout);
     json_settings();
     fputs(",\n", stdout);

@@ -108,7 +108,8 @@ static char *shell_line(const struct options *options, char *const *environment)
         return NULL;
     fputs("IFS= read -r HOOP_ID && export HOOP_ID && exec env", out);
     for (; *environment; environment++)
-        if (strncmp(*environment, "HOOP_", 5) == 0 && strncmp(*environment, "HOOP_ID=", 8) != 0)
+        if (strncmp(*environment, "HOOP_", 5) == 0 && strncmp(*environment, "HOOP_ID=", 8) != 0 &&
+            strncmp(*environment, "HOOP_SECRET=", 12) != 0) /* HOOP_ID does without */
             quote(out, *environment);
     for (char *const *argument = options->program; *argument; argument++)
         quote(out, *argument);
