@@ -8,3 +8,12 @@ libcorrupt_la_SOURCES = tests/multi/corrupt.c
 libcorrupt_la_CFLAGS = -std=c11 $(WARN_CFLAGS)
 libcorrupt_la_LDFLAGS = -module -avoid-version -rpath /nowhere
 libcorrupt_la_LIBADD = -ldl
+
+# One program under every launcher there is; each test is skipped where its launcher is not installed.
+launcher_tests = tests/multi/test_launchers.sh tests/multi/test_mpirun.sh tests/multi/test_hydra.sh tests/multi/test_slurm.sh
+TESTS += $(launcher_tests)
+EXTRA_DIST += $(launcher_tests) tests/multi/launch.sh
+check_PROGRAMS += tests/multi/launched
+tests_multi_launched_SOURCES = tests/multi/launched.c
+tests_multi_launched_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_multi_launched_LDADD = $(TEST_LIBS)
