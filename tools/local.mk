@@ -5,4 +5,5 @@ include $(srcdir)/tools/bench/local.mk
 include $(srcdir)/tools/plan/local.mk
 include $(srcdir)/tools/topo/local.mk
 include $(srcdir)/tools/info/local.mk
+include $(srcdir)/tools/status/local.mk
 include $(srcdir)/tools/lint/local.mk

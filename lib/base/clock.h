@@ -15,6 +15,15 @@ static inline uint64_t hoop_now(void)
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
+/* The same as exact as the kernel's tick, for a fifth of the price. */
+static inline uint64_t hoop_now_coarse(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
 /* A deadline `seconds` from now; 0 and less: never. */
 static inline uint64_t hoop_deadline(double seconds)
 {

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "comm/publish.h"
 #include "health/verdict.h"
 
@@ -66,13 +67,15 @@ static inline struct hoop_record *note(struct hoop_comm *comm, const struct hoop
 
     *record = (struct hoop_record){.status = HOOP_AGAIN,
                                    .sequence = comm->sequence,
-                                   .plan = comm->choice.flat->name,
+                                   .plan = "flat",
+                                   .begun = hoop_now_coarse(),
                                    .count = call->count,
                                    .root = call->root,
                                    .coll = (uint8_t)call->coll,
                                    .type = (uint8_t)call->type,
                                    .op = (uint8_t)call->op,
                                    .in_place = in_place};
+    comm->wait.record = record;
     return record;
 }
 
@@ -81,6 +84,7 @@ static enum hoop_status run_plain(const struct hoop_comm_call *call, const struc
 {
     struct hoop_comm *comm = call->comm;
 
+    comm->wait.record = NULL; /* not begun yet */
     hoop_wait_begin(&comm->wait, comm->sequence);
     enum hoop_status status = hoop_flat_put(&comm->flat, &again->flat, &comm->wait);
     struct hoop_record *record = note(comm, call, again->flat.in_place);
@@ -88,7 +92,7 @@ static enum hoop_status run_plain(const struct hoop_comm_call *call, const struc
     if (status == HOOP_OK && again->receives)
         status = hoop_flat_take(&comm->flat, &again->flat, &comm->wait);
     hoop_wait_settle(&comm->wait);
-    record->status = status;
+    record->status = (int16_t)status;
     return status;
 }
 
@@ -105,7 +109,7 @@ static enum hoop_status run_lent(const struct hoop_comm_call *call, const struct
         checked.in_place = again->flat.in_place;
         status = hoop_comm_run_instead(&checked, again->flat.tag, record);
     }
-    record->status = status;
+    record->status = (int16_t)status;
     return status;
 }
 

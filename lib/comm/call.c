@@ -126,7 +126,7 @@ enum hoop_status hoop_comm_run_flat(struct hoop_comm *comm, const struct hoop_fl
     const enum hoop_status status = hoop_flat_run(&comm->flat, flat, &comm->wait);
     hoop_wait_settle(&comm->wait);
     if (comm->flat.way != HOOP_FLAT_LINES) {
-        record->plan = comm->flat.way == HOOP_FLAT_DIRECT ? "direct" : "staged";
+        hoop_record_name(record, comm->flat.way == HOOP_FLAT_DIRECT ? "direct" : "staged");
         if (timed && status == HOOP_OK)
             hoop_comm_time(comm, flat->coll, flat->vector, NULL, hoop_now() - begin);
     }
@@ -205,7 +205,7 @@ enum hoop_status hoop_comm_run_instead(const struct hoop_comm_call *call, uint64
     const size_t vector = hoop_call_judged(call);
 
     call->comm->chosen = select_for(call, &problem, vector);
-    record->plan = call->comm->chosen.algo->name;
+    hoop_record_name(record, call->comm->chosen.algo->name);
     return run_planned(call, call->comm->chosen.algo, vector, tag);
 }
 
@@ -224,7 +224,7 @@ static enum hoop_status run_together(const struct hoop_comm_call *call, uint64_t
     comm->chosen = weigh ? select_for(call, &problem, vector) : (struct hoop_decision){.algo = choice->flat};
     const struct hoop_algo *algo = comm->chosen.algo;
 
-    record->plan = algo->name;
+    hoop_record_name(record, algo->name);
     if (direct || (small && algo == choice->flat)) {
         const enum hoop_status status = run_flat(call, vector, published, tag, record);
         if (status != HOOP_AGAIN)
@@ -301,22 +301,38 @@ enum hoop_status hoop_comm_conclude(struct hoop_comm *comm, enum hoop_status sta
     return hoop_comm_condemned(comm);
 }
 
-enum hoop_status hoop_comm_run_part(const struct hoop_comm_call *call)
+struct hoop_record *hoop_comm_record(const struct hoop_comm_call *call)
 {
     struct hoop_comm *comm = call->comm;
-    enum hoop_status status = HOOP_OK;
-    const uint64_t tag = hoop_publish(call->shown ? call->shown : call);
     struct hoop_record *record = hoop_record_begin(comm->recorder);
+
     *record = (struct hoop_record){.status = HOOP_AGAIN,
-                                   .sequence = comm->sequence,
+                                   .sequence = (int)call->coll > HOOP_COLLS ? 0 : comm->sequence,
+                                   .begun = hoop_now_coarse(),
                                    .count = call->count,
                                    .root = call->root,
-                                   .coll = (uint8_t)call->coll,
+                                   .coll = (uint8_t)hoop_shown_coll(call),
                                    .type = (uint8_t)call->type,
                                    .op = (uint8_t)call->op,
-                                   .in_place = call->in_place};
+                                   .in_place = call->in_place,
+                                   .device = call->device};
+    comm->wait.record = record;
+    return record;
+}
+
+void hoop_comm_recorded(struct hoop_record *record, enum hoop_status status)
+{
+    record->ended = hoop_now_coarse();
+    record->status = (int16_t)status;
+}
+
+enum hoop_status hoop_comm_run_part(const struct hoop_comm_call *call)
+{
+    enum hoop_status status = HOOP_OK;
+    const uint64_t tag = hoop_publish(call->shown ? call->shown : call);
+    struct hoop_record *record = hoop_comm_record(call);
     status = call->op > HOOP_OPS ? run_created(call, tag, record) : run_any(call, tag, record);
-    record->status = status;
+    hoop_comm_recorded(record, status);
     return status;
 }
 

@@ -42,6 +42,8 @@ static inline int hoop_lanes_of(int channels)
     return channels * HOOP_LANES_A_CHANNEL + 1;
 }
 
+_Static_assert(sizeof(struct hoop_recorder) == HOOP_FLIGHT_BYTES, "the board has room for the recorder");
+
 /* A collective as its caller asked for it. */
 struct hoop_comm_call {
     struct hoop_comm *comm;
@@ -146,7 +148,7 @@ struct hoop_comm {
     _Atomic int error; /* enum hoop_status, the first one */
     char error_text[HOOP_ERROR_TEXT];
     bool finalized;
-    struct hoop_recorder *recorder;
+    struct hoop_recorder *recorder; /* in the board */
     struct hoop_stats stats;
     struct hoop_timing timing[HOOP_TIMINGS];
     struct hoop_tune *tune; /* tune.c: choices by measured time; NULL: none */
@@ -204,6 +206,10 @@ enum hoop_status hoop_point_run(struct hoop_comm *comm, const struct hoop_comm_c
 
 /* Free a batch that is not given to a stream. */
 void hoop_comm_batch_free(struct hoop_comm_batch *batch);
+
+/* Note in the recorder that the call begins, and how it ended. Collectives have been published. */
+struct hoop_record *hoop_comm_record(const struct hoop_comm_call *call);
+void hoop_comm_recorded(struct hoop_record *record, enum hoop_status status);
 
 /* Run one published call: alone, or as a step of another that has the turn. Errors: those of the public calls, not concluded yet. */
 enum hoop_status hoop_comm_run_part(const struct hoop_comm_call *call);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "comm/device_call.h"
+#include "comm/flight.h"
 #include "health/verdict.h"
 
 enum hoop_status hoop_comm_failed(struct hoop_comm *comm, enum hoop_status status)
@@ -18,6 +19,7 @@ enum hoop_status hoop_comm_failed(struct hoop_comm *comm, enum hoop_status statu
     status = (enum hoop_status)comm->error;
     hoop_fail(status, "%s", comm->error_text);
     pthread_mutex_unlock(&comm->error_lock);
+    hoop_flight_dump(comm);
     return status;
 }
 

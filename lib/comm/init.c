@@ -273,9 +273,9 @@ static enum hoop_status equip(struct hoop_comm *comm, bool crowded)
     const size_t ranks = (size_t)comm->ranks;
 
     comm->links = hoop_calloc(ranks * (size_t)comm->lanes, sizeof(struct hoop_link *));
-    comm->recorder = hoop_calloc(1, sizeof *comm->recorder);
-    if (comm->links == NULL || comm->recorder == NULL)
+    if (comm->links == NULL)
         return HOOP_ERR_MEMORY;
+    comm->recorder = hoop_board_flight(comm->board, comm->rank);
     enum hoop_status status =
         hoop_flat_init(&comm->flat, comm->board, hoop_choice_direct_least(&comm->choice, comm->ranks));
     if (status == HOOP_OK)
@@ -487,7 +487,6 @@ void hoop_comm_free(struct hoop_comm *comm)
     hoop_tune_free(comm);
     hoop_flat_free(&comm->flat);
     hoop_free(comm->devices);
-    hoop_free(comm->recorder);
     pthread_mutex_destroy(&comm->order);
     pthread_cond_destroy(&comm->turn);
     pthread_mutex_destroy(&comm->error_lock);

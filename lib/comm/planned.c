@@ -62,6 +62,7 @@ static enum hoop_status let_go(struct hoop_comm *comm)
 {
     enum hoop_status status = HOOP_OK;
 
+    hoop_wait_for(&comm->wait, HOOP_AWAIT_AWAY, -1);
     while (status == HOOP_OK && hoop_comm_flush(comm) == HOOP_AGAIN)
         status = hoop_wait_step(&comm->wait);
     return status;
@@ -77,6 +78,8 @@ static enum hoop_status drive(struct hoop_comm *comm)
             hoop_wait_moved(&comm->wait);
             continue;
         }
+        if (comm->wait.phase == HOOP_WAIT_ARM)
+            comm->wait.where = hoop_exec_where(comm->exec);
         status = hoop_wait_step(&comm->wait);
         if (status != HOOP_OK)
             break;

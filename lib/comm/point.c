@@ -168,6 +168,17 @@ static enum hoop_status progress(struct hoop_comm *comm)
     return far && far->transport->progress(far) == HOOP_OK ? HOOP_OK : near;
 }
 
+/* Say for which message the next step of waiting is. */
+static void wait_for_first(struct hoop_wait *wait, const struct point *point, size_t points)
+{
+    for (size_t i = 0; i < points; i++)
+        if (point[i].link && (!point[i].done || point[i].link->sent_done < point[i].link->sent)) {
+            hoop_wait_for(wait, is_send(&point[i]) || point[i].done ? HOOP_AWAIT_ROOM : HOOP_AWAIT_DATA,
+                          point[i].call->root);
+            return;
+        }
+}
+
 static enum hoop_status drive(struct hoop_comm *comm, struct point *point, size_t points)
 {
     enum hoop_status status;
@@ -176,12 +187,17 @@ static enum hoop_status drive(struct hoop_comm *comm, struct point *point, size_
 
     hoop_wait_begin(&comm->wait, 0);
     while ((status = go_round(point, points, &any, &peer)) == HOOP_AGAIN) {
-        if (any || progress(comm) == HOOP_OK)
+        if (any || progress(comm) == HOOP_OK) {
             hoop_wait_moved(&comm->wait);
-        else if ((status = hoop_wait_step(&comm->wait)) != HOOP_OK)
+            any = false;
+            continue;
+        }
+        if (comm->wait.phase == HOOP_WAIT_ARM)
+            wait_for_first(&comm->wait, point, points);
+        if ((status = hoop_wait_step(&comm->wait)) != HOOP_OK)
             break;
-        any = false;
     }
+    hoop_wait_for(&comm->wait, HOOP_AWAIT_AWAY, -1);
     while (status == HOOP_OK && hoop_comm_flush(comm) == HOOP_AGAIN)
         status = hoop_wait_step(&comm->wait);
     if (status == HOOP_ERR_PEER)
@@ -224,7 +240,14 @@ enum hoop_status hoop_point_run(struct hoop_comm *comm, const struct hoop_comm_c
 {
     struct point single = {0}, *point = calls == 1 ? &single : hoop_calloc(calls, sizeof *point);
 
+    const uint64_t first = atomic_load_explicit(&comm->recorder->next, memory_order_relaxed);
+
+    for (size_t i = 0; i < calls; i++)
+        if ((int)call[i].coll > HOOP_COLLS)
+            hoop_comm_record(&call[i]);
     enum hoop_status status = point ? run_points(comm, point, call, calls) : HOOP_ERR_MEMORY;
+    for (uint64_t i = first; i < atomic_load_explicit(&comm->recorder->next, memory_order_relaxed); i++)
+        hoop_comm_recorded(&comm->recorder->record[i % HOOP_RECORDS], status);
     if (status != HOOP_OK)
         status = hoop_comm_conclude(comm, status);
     else

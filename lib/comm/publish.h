@@ -35,6 +35,9 @@ static inline uint64_t hoop_publish_kind(struct hoop_comm *comm, uint64_t kind, 
     return fingerprint;
 }
 
+/* The number under which a call is known to the peers. */
+unsigned hoop_shown_coll(const struct hoop_comm_call *call);
+
 /* The same of a call. */
 uint64_t hoop_publish(const struct hoop_comm_call *call);
 

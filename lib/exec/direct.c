@@ -257,6 +257,7 @@ static enum hoop_status await_all(struct hoop_flat *flat, const struct hoop_flat
 {
     for (int rank = 0; rank < flat->board->shape.ranks; rank++)
         while (!has_finished(flat, call, rank)) {
+            hoop_wait_for(wait, HOOP_AWAIT_END, rank);
             enum hoop_status status = hoop_wait_step(wait);
             if (status != HOOP_OK)
                 return status;

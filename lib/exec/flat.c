@@ -47,7 +47,8 @@ void hoop_flat_free(struct hoop_flat *flat)
     *flat = (struct hoop_flat){0};
 }
 
-static bool all_started(struct hoop_flat *flat, uint64_t need)
+/* *last: the rank that has started least, if not all have. */
+static bool all_started(struct hoop_flat *flat, uint64_t need, int *last)
 {
     uint64_t floor = UINT64_MAX;
 
@@ -56,7 +57,10 @@ static bool all_started(struct hoop_flat *flat, uint64_t need)
     for (int rank = 0; rank < flat->board->shape.ranks; rank++) {
         const uint64_t started =
             atomic_load_explicit(&hoop_board_card(flat->board, rank)->started, memory_order_acquire);
-        floor = started < floor ? started : floor;
+        if (started < floor) {
+            floor = started;
+            *last = rank;
+        }
     }
     flat->floor = floor;
     return floor >= need;
@@ -64,10 +68,13 @@ static bool all_started(struct hoop_flat *flat, uint64_t need)
 
 enum hoop_status hoop_flat_await_start(struct hoop_flat *flat, uint64_t need, struct hoop_wait *wait)
 {
-    if (all_started(flat, need))
+    int last = -1;
+
+    if (all_started(flat, need, &last))
         return HOOP_OK;
     hoop_wait_owe(wait); /* they may wait for our `started` as we do for theirs */
-    while (!all_started(flat, need)) {
+    while (!all_started(flat, need, &last)) {
+        hoop_wait_for(wait, HOOP_AWAIT_START, last);
         enum hoop_status status = hoop_wait_step(wait);
         if (status != HOOP_OK)
             return status;
@@ -141,6 +148,7 @@ static enum hoop_status read_slot(struct hoop_flat *flat, const struct hoop_flat
     uint64_t word;
 
     while ((word = atomic_load_explicit(&slot->word, memory_order_acquire)) >> 1 != call->sequence) {
+        hoop_wait_for(wait, HOOP_AWAIT_DATA, rank);
         enum hoop_status status = hoop_wait_step(wait);
         if (status != HOOP_OK)
             return status;

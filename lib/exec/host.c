@@ -452,3 +452,57 @@ enum hoop_status hoop_exec_poll(struct hoop_exec *exec, bool *moved)
         *moved = progress(exec);
     return HOOP_AGAIN;
 }
+
+/* A receive that hands on waits for its data, or for room in front of the peer behind. */
+static bool waits_for_room(const struct hoop_exec *exec, const struct lane *lane, const struct hoop_step *step)
+{
+    struct hoop_link *in = exec->call.links[step->peer * exec->call.lanes + lane->number];
+    const struct piece to = locate(exec, (enum hoop_buffer)step->to_buffer, step->to, lane->slice);
+    const void *data;
+
+    return can_forward(exec, lane, step) && in->transport->peek(in, to.bytes, exec->call.tag, &data) == HOOP_OK;
+}
+
+static struct hoop_where where_of(const struct hoop_exec *exec, const struct lane *lane)
+{
+    const struct hoop_step *step = &lane->plan->step[lane->step];
+    struct hoop_where where = {.peer = step->peer,
+                               .lane = (unsigned)lane->number,
+                               .step = lane->step + 1,
+                               .slice = (unsigned)(lane->slice < 0xffff ? lane->slice : 0xffff)};
+
+    switch ((enum hoop_step_kind)step->kind) {
+    case HOOP_STEP_SEND:
+        where.what = HOOP_AWAIT_ROOM;
+        break;
+    case HOOP_STEP_RECV:
+    case HOOP_STEP_RECV_REDUCE:
+        where.what = HOOP_AWAIT_DATA;
+        if (waits_for_room(exec, lane, step)) {
+            where.what = HOOP_AWAIT_ROOM;
+            where.peer = step[1].peer;
+        }
+        break;
+    default: /* lent memory that is to be overwritten comes back from whoever has it */
+        where.what = HOOP_AWAIT_LANE;
+        where.peer = -1;
+    }
+    return where;
+}
+
+struct hoop_where hoop_exec_where(const struct hoop_exec *exec)
+{
+    struct hoop_where where = {.what = HOOP_AWAIT_NOTHING, .peer = -1};
+
+    for (uint32_t i = 0; i < exec->call.plan->lanes; i++) {
+        const struct lane *lane = &exec->lane[i];
+        if (lane->slice == exec->call.binding->slices)
+            continue;
+        where = where_of(exec, lane);
+        if (where.peer >= 0)
+            return where;
+    }
+    if (where.what == HOOP_AWAIT_NOTHING && exec->loans > 0)
+        where = (struct hoop_where){.what = HOOP_AWAIT_ROOM, .peer = exec->loan[0].link->peer};
+    return where;
+}

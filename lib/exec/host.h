@@ -12,6 +12,7 @@
 #include "dtype/dtype.h"
 #include "hoop/plan.h"
 #include "hoop/transport.h"
+#include "obs/recorder.h"
 #include "plan/bind.h"
 
 struct hoop_exec;
@@ -43,6 +44,9 @@ enum hoop_status hoop_exec_start(struct hoop_exec *exec, const struct hoop_exec_
 /* Go on with the run. Returns HOOP_OK when all is done and no peer can still read the buffers, HOOP_AGAIN (*moved: something
  * was done), or the error of a link; hoop_exec_peer then tells whose. Never blocks. */
 enum hoop_status hoop_exec_poll(struct hoop_exec *exec, bool *moved);
+
+/* What the run waits for, when hoop_exec_poll has moved nothing: of the first lane that waits for a peer. */
+struct hoop_where hoop_exec_where(const struct hoop_exec *exec);
 
 /* The peer of the link that failed. */
 int hoop_exec_peer(const struct hoop_exec *exec);

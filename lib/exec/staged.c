@@ -199,6 +199,7 @@ static enum hoop_status await(const struct hoop_flat *flat, int rank, bool summe
     if (atomic_load_explicit(news, memory_order_acquire) >= number)
         return HOOP_OK;
     while (atomic_load_explicit(news, memory_order_acquire) < number) {
+        hoop_wait_for(wait, HOOP_AWAIT_DATA, rank);
         enum hoop_status status = hoop_wait_step(wait);
         if (status != HOOP_OK)
             return status;

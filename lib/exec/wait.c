@@ -212,6 +212,27 @@ static void sleep_for_news(const struct hoop_wait *wait, struct hoop_bell *bell)
         hoop_letterbox_empty(wait->letterbox);
 }
 
+/* Show to whoever looks from outside what this rank waits for. */
+static void show_where(const struct hoop_wait *wait)
+{
+    struct hoop_card *card = hoop_board_card(wait->board, wait->board->rank);
+    const uint64_t where = hoop_where_pack(wait->where);
+
+    atomic_store_explicit(&card->waits_since, wait->begun, memory_order_relaxed);
+    atomic_store_explicit(&card->where, where, memory_order_relaxed);
+    if (wait->record)
+        wait->record->where = where;
+}
+
+void hoop_wait_rise(struct hoop_wait *wait)
+{
+    struct hoop_card *card = hoop_board_card(wait->board, wait->board->rank);
+
+    if (wait->phase == HOOP_WAIT_SLEEP)
+        hoop_bell_disarm(&card->bell);
+    atomic_store_explicit(&card->where, 0, memory_order_relaxed);
+}
+
 enum hoop_status hoop_wait_step(struct hoop_wait *wait)
 {
     struct hoop_bell *bell = &hoop_board_card(wait->board, wait->board->rank)->bell;
@@ -231,6 +252,7 @@ enum hoop_status hoop_wait_step(struct hoop_wait *wait)
         break;
     case HOOP_WAIT_ARM: /* the caller polls once more before we sleep */
         hoop_wait_look(wait);
+        show_where(wait);
         arm(wait, bell);
         wait->phase = HOOP_WAIT_SLEEP;
         break;

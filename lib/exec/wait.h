@@ -10,6 +10,7 @@
 #define HOOP_EXEC_WAIT_H
 
 #include "mem/board.h"
+#include "obs/recorder.h"
 
 enum hoop_wait_phase { HOOP_WAIT_SPIN, HOOP_WAIT_YIELD, HOOP_WAIT_ARM, HOOP_WAIT_SLEEP };
 
@@ -24,6 +25,8 @@ struct hoop_wait {
     bool kernels;      /* kernels wait: who has made the call, but whose stream has not come to it, is late, too */
     uint64_t begun;    /* when the present wait, in which nothing moved, was first looked at; 0: not yet */
     uint64_t next_look, next_report;
+    struct hoop_where where;    /* what the next step waits for, as far as its caller says it */
+    struct hoop_record *record; /* where that is noted, besides the card; NULL: nowhere */
     enum hoop_wait_phase phase;
     int polls; /* in this phase */
     bool owes; /* something of ours was published, and sleepers have not been woken for it */
@@ -67,6 +70,12 @@ static inline void hoop_wait_settle(struct hoop_wait *wait)
         hoop_wait_ring(wait);
 }
 
+/* The next steps wait for that, of that peer. */
+static inline void hoop_wait_for(struct hoop_wait *wait, enum hoop_await what, int peer)
+{
+    wait->where = (struct hoop_where){.what = what, .peer = peer};
+}
+
 /* Nothing moved: spend some time. Returns HOOP_OK (poll again) or the verdict's status. */
 enum hoop_status hoop_wait_step(struct hoop_wait *wait);
 
@@ -74,11 +83,14 @@ enum hoop_status hoop_wait_step(struct hoop_wait *wait);
  * who have another way to wait. */
 void hoop_wait_look(struct hoop_wait *wait);
 
+/* The end of a wait that had come to sleeping. */
+void hoop_wait_rise(struct hoop_wait *wait);
+
 /* Something moved: the next wait begins anew. */
 static inline void hoop_wait_moved(struct hoop_wait *wait)
 {
-    if (wait->phase == HOOP_WAIT_SLEEP)
-        hoop_bell_disarm(&hoop_board_card(wait->board, wait->board->rank)->bell);
+    if (__builtin_expect(wait->phase >= HOOP_WAIT_ARM, 0))
+        hoop_wait_rise(wait);
     wait->phase = HOOP_WAIT_SPIN;
     wait->polls = 0;
     wait->begun = 0;

@@ -12,7 +12,8 @@
 #include "base/alloc.h"
 #include "mem/room.h"
 
-#define MAGIC 0x31647261426f6f48u /* "HooBard1" in memory */
+#define MAGIC \
+    0x32647261426f6f48u /* "HooBard2" in memory; another one for another layout: programs of other versions look at it */
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25 /* Linux 6.1; older kernels answer EINVAL */
@@ -43,7 +44,8 @@ static enum hoop_status lay_out(struct hoop_board *board)
     size_t rings, stages, heaps, size;
 
     board->card_at = page_up(sizeof *board->head);
-    board->flat_at = board->card_at + page_up(ranks * HOOP_CARD_STRIDE);
+    board->flight_at = board->card_at + page_up(ranks * HOOP_CARD_STRIDE);
+    board->flat_at = board->flight_at + page_up(ranks * HOOP_FLIGHT_BYTES);
     board->flat_stride = (HOOP_FLAT_HEAD + shape->flat + 127) / 128 * 128;
     board->ring_at = board->flat_at + page_up(ranks * HOOP_FLAT_SLOTS * board->flat_stride);
     if (__builtin_mul_overflow(ranks * ranks * (size_t)shape->lanes, shape->ring, &rings) ||
@@ -274,6 +276,16 @@ void hoop_board_close(struct hoop_board *board)
     if (board->descriptor >= 0)
         close(board->descriptor);
     hoop_free(board);
+}
+
+enum hoop_status hoop_board_picture(struct hoop_board *board, const struct hoop_board_head *head)
+{
+    const struct hoop_board_shape *shape = &head->shape;
+
+    if (head->magic != MAGIC || shape->ranks < 1 || shape->lanes < 1)
+        return hoop_fail(HOOP_ERR_ARG, "no memory of a communicator, or that of another version of hoop");
+    *board = (struct hoop_board){.shape = *shape, .descriptor = -1};
+    return lay_out(board);
 }
 
 /* ---- pages ---- */

@@ -8,7 +8,8 @@
  * read it without mapping anything. The memfd has no name and is sealed against growing and shrinking: nothing can
  * leak, and no peer can make an access fault.
  *
- *     head | card of each rank | flat slots of each rank | rings [to][from][lane] | stages of each rank | heap of each rank
+ *     head | card of each rank | flight recorder of each rank | flat slots of each rank | rings [to][from][lane] |
+ *     stages of each rank | heap of each rank
  *
  * Fresh pages are zero, and zero is the valid first state of everything here.
  */
@@ -86,6 +87,9 @@ struct hoop_card {
     _Atomic uint64_t heartbeat;                                   /* counts up while the helper thread runs */
     _Atomic uint64_t
         heard; /* of a rank of another host, whose `started` is UINT64_MAX: what has been heard of it (health/far.h) */
+    /* what the rank waits for, as obs/recorder.h packs it, and since when; noted once it sleeps for it */
+    _Alignas(HOOP_LINE) _Atomic uint64_t where;
+    _Atomic uint64_t waits_since;
 };
 
 /* First line of a flat slot; the payload beyond the inline bytes follows it. */
@@ -101,6 +105,7 @@ struct hoop_board_head {
     uint64_t magic;
     struct hoop_board_shape shape;
     _Alignas(HOOP_LINE) _Atomic uint64_t verdict; /* health/verdict.h; 0: all is well */
+    _Atomic uint64_t dumped;                      /* when it was written to a file; 0: it was not */
 };
 
 enum { HOOP_REGISTRATIONS = 64 };
@@ -120,8 +125,8 @@ struct hoop_board {
     unsigned char *base; /* where this process has it */
     size_t size;
     struct hoop_board_head *head;
-    size_t card_at, flat_at, ring_at, stage_at, heap_at; /* offsets from base */
-    size_t flat_stride;                                  /* bytes of one flat slot */
+    size_t card_at, flight_at, flat_at, ring_at, stage_at, heap_at; /* offsets from base */
+    size_t flat_stride;                                             /* bytes of one flat slot */
     int registrations;
     struct hoop_registration registration[HOOP_REGISTRATIONS]; /* by address */
 };
@@ -134,6 +139,10 @@ enum hoop_status hoop_board_create(struct hoop_board **board, const struct hoop_
  * Errors: HOOP_ERR_SETUP (not a sealed segment of this shape), HOOP_ERR_MEMORY, HOOP_ERR_SYSTEM. */
 enum hoop_status hoop_board_attach(struct hoop_board **board, const struct hoop_board_shape *shape, int rank,
                                    int descriptor);
+
+/* A view of a copy of another process's board: fill in shape and offsets; base, head and what is behind them are the caller's.
+ * Errors: HOOP_ERR_ARG (not the head of a board of this version), HOOP_ERR_MEMORY (of an impossible shape). */
+enum hoop_status hoop_board_picture(struct hoop_board *board, const struct hoop_board_head *head);
 
 /* Unmap and close. NULL is allowed. */
 void hoop_board_close(struct hoop_board *board);
@@ -163,6 +172,15 @@ enum { HOOP_CARD_STRIDE = (sizeof(struct hoop_card) + 127) / 128 * 128 };
 static inline struct hoop_card *hoop_board_card(const struct hoop_board *board, int rank)
 {
     return (struct hoop_card *)(board->base + board->card_at + (size_t)rank * HOOP_CARD_STRIDE);
+}
+
+/* Where a rank's flight recorder lies (obs/recorder.h). What is before the flat slots is all that tells of a communicator's state: hosts and
+ * programs that look at it from outside need no more. */
+enum { HOOP_FLIGHT_BYTES = 64 + 64 * 1024 };
+
+static inline void *hoop_board_flight(const struct hoop_board *board, int rank)
+{
+    return board->base + board->flight_at + (size_t)rank * HOOP_FLIGHT_BYTES;
 }
 
 /* The latest call of a rank, as far as is known here. */

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-libhoop_core_la_SOURCES += lib/obs/recorder.c lib/obs/recorder.h
+libhoop_core_la_SOURCES += lib/obs/recorder.h

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-TESTS += tests/multi/test_hooprun.sh tests/multi/test_hosts.sh tests/multi/test_bench.sh tests/multi/test_bench_device.sh
-EXTRA_DIST += tests/multi/test_hooprun.sh tests/multi/test_hosts.sh tests/multi/test_bench.sh tests/multi/test_bench_device.sh
+TESTS += tests/multi/test_hooprun.sh tests/multi/test_hosts.sh tests/multi/test_status.sh tests/multi/test_bench.sh tests/multi/test_bench_device.sh
+EXTRA_DIST += tests/multi/test_hooprun.sh tests/multi/test_hosts.sh tests/multi/test_status.sh tests/multi/test_bench.sh tests/multi/test_bench_device.sh
 
 # Loaded before libhoop it spoils results (-rpath makes it a shared library). No sanitizer: shells load it, too.
 check_LTLIBRARIES += libcorrupt.la
