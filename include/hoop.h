@@ -592,4 +592,5 @@ HOOP_API int hoop_setting_get(int i, struct hoop_setting *setting);
 #include "hoop/device.h"    /* CUDA devices of the machine */
 #include "hoop/launcher.h"  /* hoop_comm_init_env: joining as a launcher says */
 #include "hoop/operators.h" /* operators that a program makes itself */
+#include "hoop/shrink.h"    /* going on after a failure */
 #endif

@@ -148,6 +148,7 @@ struct hoop_comm {
     _Atomic int error; /* enum hoop_status, the first one */
     char error_text[HOOP_ERROR_TEXT];
     bool finalized;
+    double patience;                /* of hoop_comm_shrink: seconds for making the new communicator; 0: none is made */
     struct hoop_recorder *recorder; /* in the board */
     struct hoop_stats stats;
     struct hoop_timing timing[HOOP_TIMINGS];

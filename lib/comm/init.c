@@ -350,7 +350,9 @@ out:
 
 static enum hoop_status meet(struct hoop_comm *comm, const struct hoop_unique_id *id, const struct hoop_comm *parent)
 {
-    const uint64_t deadline = hoop_deadline(hoop_setting_number(&comm->settings, HOOP_SETTING_INIT_TIMEOUT));
+    const uint64_t deadline =
+        hoop_deadline(parent && parent->patience > 0 ? parent->patience
+                                                     : hoop_setting_number(&comm->settings, HOOP_SETTING_INIT_TIMEOUT));
     struct hoop_boot_blob *table = hoop_calloc((size_t)comm->ranks, sizeof *table), mine;
     struct hoop_share *share = NULL;
     struct hoop_boot *boot = NULL;

@@ -27,7 +27,13 @@
 
 /* RUN_AHEAD: calls that a rank may start before the slowest rank has started the first of them, so that records that two ranks
  * compare are still there. */
-enum { HOOP_LINE = 64, HOOP_CALL_RECORDS = 64, HOOP_FLAT_SLOTS = 4, HOOP_RUN_AHEAD = HOOP_CALL_RECORDS - 4 };
+enum {
+    HOOP_LINE = 64,
+    HOOP_CALL_RECORDS = 64,
+    HOOP_FLAT_SLOTS = 4,
+    HOOP_RUN_AHEAD = HOOP_CALL_RECORDS - 4,
+    HOOP_SHRINK_RANKS = 4096
+};
 
 /* What decides about the layout; equal on all ranks. */
 struct hoop_board_shape {
@@ -90,6 +96,12 @@ struct hoop_card {
     /* what the rank waits for, as obs/recorder.h packs it, and since when; noted once it sleeps for it */
     _Alignas(HOOP_LINE) _Atomic uint64_t where;
     _Atomic uint64_t waits_since;
+    /* comm/shrink.c: attempts that this rank has come to (UINT32_MAX: it has given up), and in which it has made the new communicator;
+     * who is in and how they meet, of the attempt that this rank has fixed */
+    _Alignas(HOOP_LINE) _Atomic uint32_t shrinks;
+    _Atomic uint32_t shrink_made;
+    uint64_t shrink_members[HOOP_SHRINK_RANKS / 64];
+    unsigned char shrink_id[sizeof(struct hoop_unique_id)];
 };
 
 /* First line of a flat slot; the payload beyond the inline bytes follows it. */
@@ -105,6 +117,7 @@ struct hoop_board_head {
     uint64_t magic;
     struct hoop_board_shape shape;
     _Alignas(HOOP_LINE) _Atomic uint64_t verdict; /* health/verdict.h; 0: all is well */
+    _Atomic uint64_t shrink;                      /* comm/shrink.c; 0: nobody has begun to */
     _Atomic uint64_t dumped;                      /* when it was written to a file; 0: it was not */
 };
 

@@ -59,7 +59,7 @@ install_tree()
 headers_stand_alone()
 {
     local header
-    for header in hoop.h hoop/device.h hoop/flight.h hoop/launcher.h hoop/operators.h hoop/plan.h hoop/transport.h hoop/topo.h; do
+    for header in hoop.h hoop/device.h hoop/flight.h hoop/launcher.h hoop/operators.h hoop/plan.h hoop/shrink.h hoop/transport.h hoop/topo.h; do
         [ -f "$include/$header" ] || { fail "$header is not installed"; continue; }
         printf '#include <%s>\nint main(void) { return 0; }\n' "$header" | tee "$work/alone.c" >"$work/alone.cc"
         expect "$header alone as C11" "${cc[@]}" -std=c11 -pedantic -Wall -Wextra -Werror -I"$include" -fsyntax-only "$work/alone.c"

@@ -41,6 +41,12 @@ tests_multi_again_SOURCES = tests/multi/again.c
 tests_multi_again_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_again_LDADD = $(TEST_LIBS)
 
+check_PROGRAMS += tests/multi/shrink
+TESTS += tests/multi/shrink
+tests_multi_shrink_SOURCES = tests/multi/shrink.c
+tests_multi_shrink_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_multi_shrink_LDADD = $(TEST_LIBS)
+
 check_PROGRAMS += tests/multi/determinism
 TESTS += tests/multi/determinism
 tests_multi_determinism_SOURCES = tests/multi/determinism.c

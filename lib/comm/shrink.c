@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* Going on without the dead: the survivors of a communicator that has failed agree on who they are, and make a smaller one.
+ *
+ * They agree through the board of the old one, which outlives its ranks. An attempt goes through three states, kept in one word that only
+ * compare-and-swap changes, so that all see the same outcome whoever dies meanwhile:
+ *
+ *     gathering   every rank comes, or is found dead, or gives up. When that is so for all, the first one that has come notes who is in,
+ *                 makes a unique id and tries to set
+ *     fixed       who is in makes the new communicator with that id, and says so. When all have, any of them sets
+ *     done        and returns. When one dies or fails before that, any of them sets
+ *     gathering   of the next attempt; what was made is thrown away.
+ *
+ * Who is in, and the id, stand on the card of the rank that fixes the attempt, which the word names; so what a rank wrote that died, or was
+ * stopped, before it could set the word means nothing.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "boot/boot.h"
+#include "comm/comm.h"
+#include "health/verdict.h"
+
+enum { PAUSE_MS = 1, MORE_ATTEMPTS = 8 };
+
+static const double first_patience = 2; /* seconds to make the new communicator; twice as many at each attempt */
+
+enum state { GATHERING, FIXED, DONE };
+
+struct word {
+    uint32_t attempt; /* 0, 1, 2, … */
+    enum state state;
+    int leader; /* who has fixed it */
+};
+
+struct shrinking {
+    struct hoop_comm *comm;
+    uint64_t deadline;
+    uint64_t *beat, *since; /* of each rank: its heartbeat as last seen, and when that changed */
+    double silent, patience;
+};
+
+/* ---- the word ---- */
+
+static uint64_t pack(struct word word)
+{
+    return (uint64_t)word.attempt << 32 | (uint64_t)word.leader << 2 | (uint64_t)word.state;
+}
+
+static struct word look(const struct hoop_board *board)
+{
+    const uint64_t word = atomic_load(&board->head->shrink);
+
+    return (struct word){.attempt = (uint32_t)(word >> 32),
+                         .state = (enum state)(word & 3),
+                         .leader = (int)(word >> 2 & ((1u << 30) - 1))};
+}
+
+static void turn(const struct hoop_board *board, struct word from, struct word to)
+{
+    uint64_t old = pack(from);
+
+    atomic_compare_exchange_strong(&board->head->shrink, &old, pack(to));
+}
+
+static void give_up_attempt(const struct hoop_board *board, struct word word)
+{
+    turn(board, word, (struct word){.attempt = word.attempt + 1});
+}
+
+/* ---- who is there ---- */
+
+/* Dead, gone, or silent for too long. */
+static bool is_lost(struct shrinking *shrinking, int rank)
+{
+    const struct hoop_board *board = shrinking->comm->board;
+    struct hoop_card *card = hoop_board_card(board, rank);
+    const uint64_t beat = atomic_load(&card->heartbeat), now = hoop_now();
+
+    if (rank == board->rank)
+        return false;
+    if (hoop_health_gone(board, rank) || atomic_load(&card->shrinks) == UINT32_MAX)
+        return true;
+    if (beat != shrinking->beat[rank] || shrinking->since[rank] == 0) {
+        shrinking->beat[rank] = beat;
+        shrinking->since[rank] = now;
+    }
+    return (double)(now - shrinking->since[rank]) > shrinking->silent * 1e9;
+}
+
+/* Has every rank come to the attempt, or been lost? The ranks that are awaited as text. */
+static bool all_settled(struct shrinking *shrinking, uint32_t attempt, char *missing, size_t size)
+{
+    const struct hoop_board *board = shrinking->comm->board;
+    bool all = true;
+    size_t used = 0;
+
+    for (int rank = 0; rank < board->shape.ranks; rank++) {
+        if (atomic_load(&hoop_board_card(board, rank)->shrinks) > attempt || is_lost(shrinking, rank))
+            continue;
+        if (used < size)
+            used += (size_t)snprintf(missing + used, size - used, all ? "%d" : ", %d", rank);
+        all = false;
+    }
+    return all;
+}
+
+static bool is_member(const struct hoop_board *board, int rank, struct word word)
+{
+    return hoop_board_card(board, word.leader)->shrink_members[rank / 64] >> rank % 64 & 1;
+}
+
+/* How many are in, and which place this rank has among them. */
+static int count_members(const struct hoop_board *board, struct word word, int *place)
+{
+    int count = 0;
+
+    *place = 0;
+    for (int rank = 0; rank < board->shape.ranks; rank++) {
+        count += is_member(board, rank, word);
+        *place += rank < board->rank && is_member(board, rank, word);
+    }
+    return count;
+}
+
+/* ---- gathering ---- */
+
+/* This rank is the first of those that have come: say who is in. */
+static enum hoop_status fix(struct shrinking *shrinking, struct word word)
+{
+    const struct hoop_board *board = shrinking->comm->board;
+    const struct word fixed = {word.attempt, FIXED, board->rank};
+    struct hoop_card *own = hoop_board_card(board, board->rank);
+    struct hoop_unique_id id = {{0}};
+    int members = 0;
+
+    memset(own->shrink_members, 0, sizeof own->shrink_members);
+    for (int rank = 0; rank < board->shape.ranks; rank++) {
+        const bool in = atomic_load(&hoop_board_card(board, rank)->shrinks) > word.attempt && !is_lost(shrinking, rank);
+        own->shrink_members[rank / 64] |= (uint64_t)in << rank % 64;
+        members += in;
+    }
+    if (members > 1) {
+        const enum hoop_status status = hoop_unique_id_create(&id);
+        if (status != HOOP_OK)
+            return status;
+    }
+    memcpy(own->shrink_id, &id, sizeof id);
+    turn(board, word, fixed);
+    return HOOP_OK;
+}
+
+static enum hoop_status gather(struct shrinking *shrinking, struct word word)
+{
+    const struct hoop_board *board = shrinking->comm->board;
+    struct hoop_card *own = hoop_board_card(board, board->rank);
+    char missing[256] = "";
+
+    if (atomic_load(&own->shrinks) <= word.attempt)
+        atomic_store(&own->shrinks, word.attempt + 1);
+    if (!all_settled(shrinking, word.attempt, missing, sizeof missing)) {
+        if (hoop_expired(shrinking->deadline))
+            return hoop_fail(HOOP_ERR_TIMEOUT,
+                             "hoop_comm_shrink: ranks that live have not called it within HOOP_INIT_TIMEOUT: %s",
+                             missing);
+        poll(NULL, 0, PAUSE_MS);
+        return HOOP_OK;
+    }
+    for (int rank = 0; rank < board->rank; rank++)
+        if (!is_lost(shrinking, rank)) { /* it fixes the attempt */
+            poll(NULL, 0, PAUSE_MS);
+            return HOOP_OK;
+        }
+    return fix(shrinking, word);
+}
+
+/* ---- making ---- */
+
+/* Wait until the attempt is done, or the next one begins. */
+static void await_others(struct shrinking *shrinking, struct word word)
+{
+    const struct hoop_board *board = shrinking->comm->board;
+
+    while (pack(look(board)) == pack(word)) {
+        bool all = true, lost = false;
+        for (int rank = 0; rank < board->shape.ranks; rank++) {
+            if (!is_member(board, rank, word))
+                continue;
+            const bool made = atomic_load(&hoop_board_card(board, rank)->shrink_made) > word.attempt;
+            lost |= is_lost(shrinking, rank);
+            all &= made;
+        }
+        if (all)
+            turn(board, word, (struct word){word.attempt, DONE, word.leader});
+        else if (lost)
+            give_up_attempt(board, word);
+        else
+            poll(NULL, 0, PAUSE_MS);
+    }
+}
+
+/* Can another attempt help? */
+static bool is_worth(enum hoop_status status)
+{
+    return status == HOOP_ERR_PEER || status == HOOP_ERR_TIMEOUT;
+}
+
+static enum hoop_status make(struct shrinking *shrinking, struct word word, struct hoop_comm **made)
+{
+    struct hoop_comm *comm = shrinking->comm;
+    const struct hoop_board *board = comm->board;
+    struct hoop_unique_id id;
+    int place;
+    const int members = count_members(board, word, &place);
+
+    if (!is_member(board, board->rank, word))
+        return hoop_fail(HOOP_ERR_PEER,
+                         "hoop_comm_shrink: the other ranks went on without rank %d, which had shown no "
+                         "sign of life for HOOP_SILENT",
+                         board->rank);
+    memcpy(&id, hoop_board_card(board, word.leader)->shrink_id, sizeof id);
+    comm->patience = shrinking->patience;
+    const enum hoop_status status = hoop_comm_make(made, members, members > 1 ? &id : NULL, place, comm);
+    shrinking->patience *= 2;
+    if (status != HOOP_OK) {
+        *made = NULL;
+        give_up_attempt(board, word);
+        return is_worth(status) ? HOOP_OK : status;
+    }
+    atomic_store(&hoop_board_card(board, board->rank)->shrink_made, word.attempt + 1);
+    await_others(shrinking, word);
+    const struct word now = look(board);
+    if (now.attempt == word.attempt && now.state == DONE)
+        return HOOP_OK;
+    hoop_comm_free(*made);
+    *made = NULL;
+    return HOOP_OK;
+}
+
+static enum hoop_status run(struct shrinking *shrinking, struct hoop_comm **made)
+{
+    const struct hoop_board *board = shrinking->comm->board;
+    const struct word begin = look(board);
+    enum hoop_status status = HOOP_OK;
+
+    if (begin.state == DONE && is_member(board, board->rank, begin))
+        return hoop_fail(HOOP_ERR_ARG, "hoop_comm_shrink: the communicator has been shrunk before");
+    while (status == HOOP_OK && *made == NULL) {
+        const struct word word = look(board);
+        if (word.attempt > (uint32_t)(board->shape.ranks + MORE_ATTEMPTS))
+            status = hoop_fail(HOOP_ERR_PEER, "hoop_comm_shrink: %u attempts have failed; the last one: %s",
+                               word.attempt, hoop_error_text());
+        else
+            status = word.state == GATHERING ? gather(shrinking, word) : make(shrinking, word, made);
+    }
+    if (status != HOOP_OK) /* the others need not wait for us */
+        atomic_store(&hoop_board_card(board, board->rank)->shrinks, UINT32_MAX);
+    return status;
+}
+
+enum hoop_status hoop_comm_shrink(struct hoop_comm *comm, struct hoop_comm **smaller)
+{
+    struct shrinking shrinking = {.comm = comm, .patience = first_patience};
+    struct hoop_comm *made = NULL;
+
+    if (comm == NULL || smaller == NULL)
+        return hoop_fail(HOOP_ERR_ARG, "hoop_comm_shrink: comm or smaller is NULL");
+    if (comm->forks != hoop_comm_forks())
+        return hoop_fail(HOOP_ERR_UNSUPPORTED,
+                         "hoop_comm_shrink: this process was forked after the communicator was made");
+    if (hoop_comm_async_error(comm) == HOOP_OK)
+        return hoop_fail(HOOP_ERR_ARG,
+                         "hoop_comm_shrink: the communicator has not failed; hoop_comm_split makes smaller ones "
+                         "of it");
+    if (comm->hosts.count > 1)
+        return hoop_fail(
+            HOOP_ERR_UNSUPPORTED,
+            "hoop_comm_shrink: the ranks are on %d hosts, and survivors agree on one host only; start the job anew",
+            comm->hosts.count);
+    if (comm->ranks > HOOP_SHRINK_RANKS)
+        return hoop_fail(HOOP_ERR_UNSUPPORTED, "hoop_comm_shrink: %d ranks; it is for %d at most", comm->ranks,
+                         HOOP_SHRINK_RANKS);
+    hoop_comm_drain(comm);
+    shrinking.silent = hoop_setting_number(&comm->settings, HOOP_SETTING_SILENT);
+    shrinking.deadline = hoop_deadline(hoop_setting_number(&comm->settings, HOOP_SETTING_INIT_TIMEOUT));
+    shrinking.beat = hoop_calloc(2 * (size_t)comm->ranks, sizeof *shrinking.beat);
+    if (shrinking.beat == NULL) {
+        atomic_store(&hoop_board_card(comm->board, comm->rank)->shrinks, UINT32_MAX);
+        return HOOP_ERR_MEMORY;
+    }
+    shrinking.since = shrinking.beat + comm->ranks;
+    const enum hoop_status status = run(&shrinking, &made);
+    hoop_free(shrinking.beat);
+    if (status == HOOP_OK)
+        *smaller = made;
+    return status;
+}
