@@ -41,6 +41,12 @@ tests_multi_again_SOURCES = tests/multi/again.c
 tests_multi_again_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_again_LDADD = $(TEST_LIBS)
 
+check_PROGRAMS += tests/multi/kills
+TESTS += tests/multi/kills
+tests_multi_kills_SOURCES = tests/multi/kills.c
+tests_multi_kills_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_multi_kills_LDADD = $(TEST_LIBS)
+
 check_PROGRAMS += tests/multi/shrink
 TESTS += tests/multi/shrink
 tests_multi_shrink_SOURCES = tests/multi/shrink.c
