@@ -181,6 +181,14 @@ void hoop_verdict_text(const struct hoop_board *board, struct hoop_verdict verdi
                  verdict.a, process);
         break;
     case HOOP_VERDICT_SILENT:
+        if (atomic_load(&hoop_board_card(board, verdict.a)->started) == UINT64_MAX) {
+            snprintf(text, size,
+                     "the host of rank %d (process %d) shows no sign of life: it is down, or the network between the "
+                     "hosts is cut "
+                     "(a partition: each side names the other). HOOP_SILENT sets how long that is borne.",
+                     verdict.a, process);
+            break;
+        }
         snprintf(
             text, size,
             "rank %d (process %d) shows no sign of life: it is stopped, dumping core, or cut off. HOOP_SILENT sets how "

@@ -158,7 +158,7 @@ kill_last()
 }
 cut() { ip -n "$net-hub" link set to2 down; }
 break_off "a rank is killed" 'rank 3 (process [0-9]*) died' kill_last
-break_off "a link is cut" 'shows no sign of life' cut
+break_off "a link is cut" 'the host of rank [02] (process [0-9]*) shows no sign of life: .*a partition' cut
 [ -z "$(ip netns pids "$net-1")$(ip netns pids "$net-2")" ] || fail "processes are left"
 
 [ "$failures" = 0 ]
