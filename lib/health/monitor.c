@@ -16,6 +16,9 @@
 
 enum { TICKS_TO_SILENCE = 10, MOST_TICK_MS = 500 };
 
+/* What a card's life is once somebody has found its owner dead. */
+enum { LIFE_DEAD = HOOP_LIFE_LEFT + 1 };
+
 struct peer {
     uint64_t heartbeat; /* as last seen */
     int quiet;          /* own ticks since it moved, in ms */
@@ -53,15 +56,27 @@ static void init_life(struct hoop_card *card)
     card->process = (int32_t)getpid();
 }
 
-/* Is the owner of this card dead? The first to ask takes the mark over and leaves the lock unusable, which is the mark for the rest. */
+/* Whoever finds a death keeps it: the lock tells it for sure only once. Asked again, trylock may find it taken (seen with glibc 2.36), as if
+ * the owner lived. */
+static bool note_death(struct hoop_card *card)
+{
+    uint32_t alive = HOOP_LIFE_ALIVE;
+
+    atomic_compare_exchange_strong(&card->life, &alive, LIFE_DEAD);
+    return true;
+}
+
+/* Is the owner of this card, who has not left, dead? */
 static bool is_dead(struct hoop_card *card)
 {
+    if (atomic_load_explicit(&card->life, memory_order_acquire) == LIFE_DEAD)
+        return true;
     switch (pthread_mutex_trylock(&card->life_lock)) {
     case EOWNERDEAD:
         pthread_mutex_unlock(&card->life_lock);
-        return true;
+        return note_death(card);
     case ENOTRECOVERABLE:
-        return true;
+        return note_death(card);
     case 0: /* given back: the rank is leaving */
         pthread_mutex_unlock(&card->life_lock);
         return false;
@@ -75,7 +90,7 @@ bool hoop_health_gone(const struct hoop_board *board, int rank)
     struct hoop_card *card = hoop_board_card(board, rank);
     const uint32_t life = atomic_load_explicit(&card->life, memory_order_acquire);
 
-    return life == HOOP_LIFE_LEFT || (life == HOOP_LIFE_ALIVE && is_dead(card));
+    return life == HOOP_LIFE_LEFT || (life != HOOP_LIFE_NONE && is_dead(card));
 }
 
 void hoop_health_look(struct hoop_board *board, uint64_t sequence)
@@ -87,7 +102,7 @@ void hoop_health_look(struct hoop_board *board, uint64_t sequence)
 
         if (rank == board->rank)
             continue;
-        if (life == HOOP_LIFE_ALIVE && is_dead(card))
+        if (life != HOOP_LIFE_NONE && life != HOOP_LIFE_LEFT && is_dead(card))
             kind = HOOP_VERDICT_DIED;
         else if (life == HOOP_LIFE_LEFT && atomic_load(&card->started) < sequence)
             kind = HOOP_VERDICT_LEFT;
@@ -130,7 +145,8 @@ static void check_lifeline(struct hoop_watch *watch, int rank)
         return;
     close(peer->lifeline);
     peer->lifeline = -1;
-    if (atomic_load(&hoop_board_card(board, rank)->life) != HOOP_LIFE_LEFT)
+    struct hoop_card *card = hoop_board_card(board, rank);
+    if (atomic_load(&card->life) != HOOP_LIFE_LEFT && note_death(card))
         hoop_verdict_pass(board, (struct hoop_verdict){HOOP_VERDICT_DIED, rank, board->rank, 0});
 }
 
