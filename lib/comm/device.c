@@ -56,6 +56,12 @@ static enum hoop_status not_there(const struct hoop_comm *comm, enum hoop_status
     char why[HOOP_ERROR_TEXT];
 
     snprintf(why, sizeof why, "%s", hoop_error_text());
+    if (wish_of(comm) == AUTO)
+        return hoop_fail(
+            status,
+            "a CUDA context is current, but hoop cannot use its device: %.600s; or set HOOP_DEVICE=none to "
+            "have a communicator of host memory",
+            why);
     return hoop_fail(status, "HOOP_DEVICE=%s: %s", comm->settings.value[HOOP_SETTING_DEVICE].word, why);
 }
 
@@ -72,8 +78,11 @@ static enum hoop_status choose_ordinal(struct hoop_comm *comm, const struct hoop
         *ordinal = parent->device ? parent->device->cuda->device.ordinal : -1;
         return HOOP_OK;
     }
-    if (wish == AUTO)
+    if (wish == AUTO) {
         *ordinal = hoop_cuda_current(&reason);
+        if (*ordinal < 0 && hoop_cuda_unusable())
+            return not_there(comm, HOOP_ERR_UNSUPPORTED);
+    }
     if (wish == NUMBER || wish == BY_RANK) {
         const enum hoop_status status = hoop_cuda_driver(&driver);
         if (status != HOOP_OK)

@@ -6,10 +6,10 @@
  *
  * A call on a CUDA stream becomes five things in it: copies into the block, a host function that tells the worker, a thread of the
  * communicator, that the data are there, a gate that holds the stream until the worker has run the calls, copies back, an event. The gate
- * is a word of pinned memory that the stream waits for. Drivers without such waits hold the stream in the host function, but a driver may run
- * the host functions of all streams one after the other, so ranks in threads of one process could wait for each other there for ever. The
- * worker never touches the device, and no stream but the caller's own is needed: a second one could wait behind the
- * first in the same queue of the device. What failed is known to the worker before the stream goes on.
+ * is a word of pinned memory that the stream waits for. A host function must not wait in its place: a driver may run those of all streams
+ * one after the other, so ranks in threads of one process would wait for each other for ever. The worker never touches the device,
+ * and no stream but the caller's own is needed: a second one could wait behind the first in the same queue of the device. What failed
+ * is known to the worker before the stream goes on.
  */
 #include "comm/stage.h"
 
@@ -54,7 +54,7 @@ struct hoop_stage {
     hoop_cu_stream stream; /* the communicator's own, for calls without one */
     hoop_cu_event before;  /* on the legacy default stream */
     uint64_t jobs_given;
-    uint32_t *gates; /* NULL: host functions hold the streams */
+    uint32_t *gates;
     hoop_cu_address gates_address;
     struct block *blocks;
     hoop_stream *worker;
@@ -137,36 +137,17 @@ static enum hoop_status take_block(struct hoop_stage *stage, size_t bytes, struc
 
 /* ---- making ---- */
 
-/* In the stream: wait until the gate's word is `value`, or has gone on from there. */
-static bool wait_at_gate(const struct hoop_stage *stage, hoop_cu_stream stream, uint64_t gate, uint32_t value)
-{
-    const struct hoop_cuda_driver *driver = stage->cuda->driver;
-
-    if (hoop_cuda_enter(stage->cuda) != HOOP_OK)
-        return false;
-    const hoop_cu_result result =
-        driver->cuStreamWaitValue32(stream, stage->gates_address + gate * sizeof *stage->gates, value, 0);
-    hoop_cuda_leave(stage->cuda);
-    return result == HOOP_CU_SUCCESS;
-}
-
-/* Gates, if the driver can wait at one that is open. */
+/* The gates: words of pinned memory. */
 static enum hoop_status make_gates(struct hoop_stage *stage)
 {
     void *memory;
 
-    if (!stage->cuda->driver->cuStreamWaitValue32)
-        return HOOP_OK;
     const enum hoop_status status =
         hoop_cuda_host_alloc(stage->cuda, GATES * sizeof *stage->gates, &memory, &stage->gates_address);
     if (status != HOOP_OK)
         return status;
     stage->gates = memory;
     memset(stage->gates, 0, GATES * sizeof *stage->gates);
-    if (!wait_at_gate(stage, stage->stream, 0, 0)) {
-        hoop_cuda_host_free(stage->cuda, stage->gates);
-        stage->gates = NULL;
-    }
     return HOOP_OK;
 }
 
@@ -314,7 +295,7 @@ static uint32_t opened(const struct job *job)
     return (uint32_t)(job->number / GATES + 1);
 }
 
-/* In the stream: the data are there. Without gates: go on when the calls have run. */
+/* In the stream: the data are there. */
 static void tell(void *data)
 {
     struct job *job = data;
@@ -323,8 +304,6 @@ static void tell(void *data)
     pthread_mutex_lock(&stage->lock);
     job->ready = true;
     pthread_cond_broadcast(&stage->changed);
-    while (!job->done && !stage->gates)
-        pthread_cond_wait(&stage->changed, &stage->lock);
     pthread_mutex_unlock(&stage->lock);
 }
 
@@ -335,8 +314,7 @@ static void open_gate(struct job *job)
 
     pthread_mutex_lock(&stage->lock);
     job->done = true;
-    if (stage->gates)
-        __atomic_store_n(&stage->gates[job->number % GATES], opened(job), __ATOMIC_RELEASE);
+    __atomic_store_n(&stage->gates[job->number % GATES], opened(job), __ATOMIC_RELEASE);
     pthread_cond_broadcast(&stage->changed);
     pthread_mutex_unlock(&stage->lock);
 }
@@ -446,8 +424,9 @@ static enum hoop_status give_gate(struct job *job, hoop_cu_stream stream)
     status =
         hoop_cuda_check(cuda->driver->cuLaunchHostFunc(stream, tell, job), "cuLaunchHostFunc", cuda->device.ordinal);
     hoop_cuda_leave(cuda);
-    if (status == HOOP_OK && stage->gates && !wait_at_gate(stage, stream, job->number % GATES, opened(job)))
-        return hoop_fail(HOOP_ERR_SYSTEM, "cuStreamWaitValue32 failed on device %d", cuda->device.ordinal);
+    if (status == HOOP_OK)
+        status = hoop_cuda_stream_wait_word(
+            cuda, stream, stage->gates_address + job->number % GATES * sizeof *stage->gates, opened(job));
     return status;
 }
 

@@ -8,8 +8,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 
-enum { MOST_DEVICES = 128 };
+enum { MOST_DEVICES = 128, WAIT_SECONDS = 30 };
 
 static struct hoop_cuda *in_use[MOST_DEVICES]; /* by ordinal */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -119,6 +120,46 @@ enum hoop_status hoop_cuda_peer_facts(int ordinal, int peer, bool *access, bool 
 
 /* ---- contexts ---- */
 
+/* Calls that go through the host hold streams at a word of memory. No attribute says whether a device can do that, so one waits for a
+ * word that is there already. */
+static enum hoop_status try_waiting(struct hoop_cuda *cuda)
+{
+    hoop_cu_stream stream = NULL;
+    char why[HOOP_ERROR_TEXT];
+    hoop_cu_address address;
+
+    enum hoop_status status = hoop_cuda_host_alloc(cuda, sizeof(uint32_t), &cuda->word, &address);
+    if (status != HOOP_OK)
+        return status;
+    *(uint32_t *)cuda->word = 0;
+    status = hoop_cuda_stream_create(cuda, false, &stream);
+    if (status != HOOP_OK)
+        return status;
+    status = hoop_cuda_stream_wait_word(cuda, stream, address, 0);
+    if (status == HOOP_OK)
+        status = hoop_cuda_stream_wait(cuda, stream, hoop_deadline(WAIT_SECONDS));
+    snprintf(why, sizeof why, "%s", hoop_error_text());
+    if (status != HOOP_OK) /* an error may be told before the stream is done with the word */
+        hoop_cuda_stream_wait(cuda, stream, hoop_deadline(WAIT_SECONDS));
+    hoop_cuda_stream_destroy(cuda, stream);
+    return status == HOOP_OK
+               ? HOOP_OK
+               : hoop_fail(HOOP_ERR_UNSUPPORTED,
+                           "CUDA device %d (%s) cannot be used, since its streams cannot wait for a word of memory: "
+                           "%.300s. Update the driver (CUDA 11.7 or later), or set HOOP_DEVICE=none to have "
+                           "communicators of host memory",
+                           cuda->device.ordinal, cuda->device.name, why);
+}
+
+/* As both ends of an open device. */
+static void let_go(struct hoop_cuda *cuda)
+{
+    if (cuda->word)
+        hoop_cuda_host_free(cuda, cuda->word);
+    cuda->driver->cuDevicePrimaryCtxRelease(cuda->device.ordinal);
+    hoop_free(cuda);
+}
+
 static enum hoop_status open_first(int ordinal, struct hoop_cuda **cuda)
 {
     struct hoop_cuda *new = hoop_calloc(1, sizeof *new);
@@ -136,6 +177,11 @@ static enum hoop_status open_first(int ordinal, struct hoop_cuda **cuda)
                                  "cuDevicePrimaryCtxRetain", ordinal);
     if (status != HOOP_OK) {
         hoop_free(new);
+        return status;
+    }
+    status = try_waiting(new);
+    if (status != HOOP_OK) {
+        let_go(new);
         return status;
     }
     *cuda = in_use[ordinal] = new;
@@ -164,8 +210,7 @@ void hoop_cuda_close(struct hoop_cuda *cuda)
     pthread_mutex_lock(&lock);
     if (--cuda->uses == 0) {
         in_use[cuda->device.ordinal] = NULL;
-        cuda->driver->cuDevicePrimaryCtxRelease(cuda->device.ordinal);
-        hoop_free(cuda);
+        let_go(cuda);
     }
     pthread_mutex_unlock(&lock);
 }

@@ -55,11 +55,12 @@ struct hoop_cuda {
     const struct hoop_cuda_driver *driver;
     struct hoop_cuda_device device;
     hoop_cu_context context;
-    int uses; /* how often it is open */
+    int uses;   /* how often it is open */
+    void *word; /* for which a stream has waited, to see whether it can; to free it earlier might wait for the device */
 };
 
 /* Open device `ordinal`: the first open retains its primary context (which may take long), later ones return the same.
- * Errors: as hoop_cuda_device, and those of the driver. */
+ * Errors: as hoop_cuda_device, and those of the driver; HOOP_ERR_UNSUPPORTED also where streams cannot wait for words of memory. */
 enum hoop_status hoop_cuda_open(int ordinal, struct hoop_cuda **cuda);
 
 /* Close it; the last close gives the context back. NULL is allowed. */
@@ -196,6 +197,11 @@ enum hoop_status hoop_cuda_event_query(const struct hoop_cuda *cuda, hoop_cu_eve
 
 /* What is given to the stream from now on waits for the event's last record so far. */
 enum hoop_status hoop_cuda_stream_wait_event(const struct hoop_cuda *cuda, hoop_cu_stream stream, hoop_cu_event event);
+
+/* What is given to the stream from now on waits until the word, in memory that the device reaches, is `value` or has gone on from there
+ * by less than half of all values. */
+enum hoop_status hoop_cuda_stream_wait_word(const struct hoop_cuda *cuda, hoop_cu_stream stream, hoop_cu_address word,
+                                            uint32_t value);
 
 /* Copy in stream order, between host and device memory of any kind. Host memory that is not pinned may be read at once or late:
  * it stays untouched until the stream is done. */

@@ -95,7 +95,7 @@ static bool look_up_all(void *handle)
 #undef X
     if (missing)
         snprintf(reason, sizeof reason,
-                 "the CUDA driver %s has no %s: it is too old; install one for CUDA 11.4 or later", driver_found.origin,
+                 "the CUDA driver %s has no %s: it is too old; install one for CUDA 11.7 or later", driver_found.origin,
                  missing);
     return missing == NULL;
 }
@@ -162,22 +162,34 @@ enum hoop_status hoop_cuda_driver(const struct hoop_cuda_driver **driver)
     return HOOP_OK;
 }
 
-/* Has anybody in this process called cuInit? */
-static bool started(void)
+/* Has anybody in this process called cuInit? *context: the thread's current one. */
+static bool started(void **context)
 {
-    void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD), *context;
+    void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
     hoop_cu_result result = HOOP_CU_NOT_INITIALIZED;
 
+    *context = NULL;
     if (handle == NULL)
         return false;
     hoop_cu_result (*get)(void *context) = (hoop_cu_result(*)(void *))look_up(handle, NULL, NULL, 0, "cuCtxGetCurrent");
     if (get)
-        result = get(&context);
+        result = get(context);
     dlclose(handle);
     return result != HOOP_CU_NOT_INITIALIZED;
 }
 
+bool hoop_cuda_unusable(void)
+{
+    const struct hoop_cuda_driver *driver = NULL;
+    void *context;
+
+    return started(&context) && context && hoop_cuda_driver(&driver) != HOOP_OK;
+}
+
 enum hoop_status hoop_cuda_driver_if_started(const struct hoop_cuda_driver **driver)
 {
-    return started() ? hoop_cuda_driver(driver) : hoop_fail(HOOP_ERR_UNSUPPORTED, "CUDA is not in use in this process");
+    void *context;
+
+    return started(&context) ? hoop_cuda_driver(driver)
+                             : hoop_fail(HOOP_ERR_UNSUPPORTED, "CUDA is not in use in this process");
 }

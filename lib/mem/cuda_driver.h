@@ -32,6 +32,9 @@ enum hoop_status hoop_cuda_driver(const struct hoop_cuda_driver **driver);
  * program that uses no CUDA stays one. */
 enum hoop_status hoop_cuda_driver_if_started(const struct hoop_cuda_driver **driver);
 
+/* Is a context of a driver current on this thread that hoop cannot use? The thread's last error says why, then. */
+bool hoop_cuda_unusable(void);
+
 /* Turn the result of a call into a status: HOOP_OK, or an error whose text names the call, the device (-1: none) and the driver's
  * own name and text of the result. Running out of memory is HOOP_ERR_MEMORY, what a device cannot do HOOP_ERR_UNSUPPORTED,
  * all else HOOP_ERR_SYSTEM. */

@@ -124,6 +124,12 @@ enum hoop_status hoop_cuda_stream_wait_event(const struct hoop_cuda *cuda, hoop_
     IN_CONTEXT(cuda, cuStreamWaitEvent, stream, event, 0);
 }
 
+enum hoop_status hoop_cuda_stream_wait_word(const struct hoop_cuda *cuda, hoop_cu_stream stream, hoop_cu_address word,
+                                            uint32_t value)
+{
+    IN_CONTEXT(cuda, cuStreamWaitValue32, stream, word, value, 0);
+}
+
 enum hoop_status hoop_cuda_copy(const struct hoop_cuda *cuda, void *to, const void *from, size_t bytes,
                                 hoop_cu_stream stream)
 {

@@ -3,6 +3,7 @@
  * ranks end soon and alike, with right results by a way whose reason is told, or with an error that names what failed; nothing crashes,
  * hangs or leaks. And ranks without a device. */
 #include <check.h>
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,8 +116,9 @@ static const struct {
              {"cuCtxPushCurrent", 201, REFUSED, "cuCtxPushCurrent"},
              {"cuStreamCreateWithPriority", 2, REFUSED, "cuStreamCreateWithPriority"},
              {"cuMemAlloc", 2, RIGHT, "bytes left"},
-             {"cuMemHostAlloc", 2, RIGHT, "cuMemHostAlloc"},
-             {"cuMemHostGetDevicePointer", 1, RIGHT, "cuMemHostGetDevicePointer"},
+             {"cuMemHostAlloc", 2, REFUSED, "cuMemHostAlloc"},
+             {"cuMemHostGetDevicePointer", 1, REFUSED, "cuMemHostGetDevicePointer"},
+             {"cuStreamWaitValue32", 801, REFUSED, "cannot wait for a word of memory: cuStreamWaitValue32 on CUDA"},
              {"cuMemsetD8Async", 700, RIGHT, "cuMemsetD8Async"},
              {"cuMemcpyAsync", 700, RIGHT, "cuMemcpyAsync"},
              {"cuEventCreate", 2, RIGHT, "cuEventCreate"},
@@ -127,7 +129,7 @@ static const struct {
              {"cuIpcGetMemHandle", 801, RIGHT, "by cuda_ipc"},
              {"cuIpcOpenMemHandle", 217, RIGHT, "not by cuda_ipc"},
              {"cuPointerGetAttributes", 700, RIGHT, ""},
-             {"cuStreamQuery", 700, RIGHT, ""},
+             {"cuStreamQuery", 700, REFUSED, "cannot wait for a word of memory"},
              {"cuStreamIsCapturing", 1, BROKEN, "cuStreamIsCapturing"},
              {"cuStreamWaitEvent", 700, BROKEN, "cuStreamWaitEvent"},
              {"cuEventRecord", 700, BROKEN, "cuEventRecord"},
@@ -139,9 +141,10 @@ enum { CALLS = sizeof calls / sizeof *calls };
 static const struct {
     const char *name;
     int result;
-} staged_calls[] = {{"cuMemHostRegister", 1}, {"cuMemHostRegister", 719},     {"cuLaunchHostFunc", 1},
-                    {"cuMemcpyAsync", 719},   {"cuEventCreate", 2},           {"cuEventRecord", 719},
-                    {"cuEventQuery", 719},    {"cuPointerGetAttributes", 719}};
+} staged_calls[] = {
+    {"cuMemHostRegister", 1},    {"cuMemHostRegister", 719}, {"cuLaunchHostFunc", 1}, {"cuMemcpyAsync", 719},
+    {"cuEventCreate", 2},        {"cuEventRecord", 719},     {"cuEventQuery", 719},   {"cuPointerGetAttributes", 719},
+    {"cuStreamWaitValue32", 719}};
 enum { STAGED_CALLS = sizeof staged_calls / sizeof *staged_calls };
 
 static void settings(void)
@@ -208,6 +211,41 @@ START_TEST(a_staged_call_fails)
 }
 END_TEST
 
+/* ---- drivers and devices that are of no use ---- */
+
+/* Whoever asks for the device, or has made its context current, learns why it cannot be had and what to do. */
+static const struct {
+    const char *set, *reason, *cure;
+    bool current; /* the program uses CUDA, and says nothing to hoop */
+} useless[] = {{"FAKECUDA_STREAM_OPS=0", "streams cannot wait for a word of memory", "Update the driver", false},
+               {"FAKECUDA_STREAM_OPS=0", "streams cannot wait for a word of memory", "HOOP_DEVICE=none", true}};
+enum { USELESS = sizeof useless / sizeof *useless };
+
+START_TEST(drivers_of_no_use)
+{
+    hoop_cu_result (*start)(unsigned), (*retain)(hoop_cu_context *, int), (*set)(hoop_cu_context);
+    struct hoop_comm *comm = NULL;
+    hoop_cu_context context;
+
+    settings();
+    putenv((char *)(uintptr_t)useless[_i].set);
+    if (useless[_i].current) {
+        void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+        *(void **)&start = dlsym(driver, "cuInit");
+        *(void **)&retain = dlsym(driver, "cuDevicePrimaryCtxRetain");
+        *(void **)&set = dlsym(driver, "cuCtxSetCurrent");
+        ck_assert(start(0) == 0 && retain(&context, 1) == 0 && set(context) == 0);
+        setenv("HOOP_DEVICE", "auto", 1);
+    }
+    ck_assert_int_eq(hoop_comm_init_rank(&comm, 1, NULL, 0), HOOP_ERR_UNSUPPORTED);
+    const char *text = hoop_last_error(NULL);
+    ck_assert_msg(strstr(text, useless[_i].reason) && strstr(text, useless[_i].cure), "%s", text);
+    setenv("HOOP_DEVICE", "none", 1);
+    ck_assert_int_eq(hoop_comm_init_rank(&comm, 1, NULL, 0), HOOP_OK);
+    hoop_comm_destroy(comm);
+}
+END_TEST
+
 /* ---- a rank without a device ---- */
 
 /* Rank 1 of three has no device: calls on host memory go as ever, messages from device to host memory, too; a collective for which one
@@ -269,6 +307,7 @@ int main(int argc, char **argv)
     tcase_add_loop_test(all, a_call_fails_at_first, 0, CALLS);
     tcase_add_loop_test(all, a_call_fails_later, 0, CALLS);
     tcase_add_loop_test(all, a_staged_call_fails, 0, STAGED_CALLS);
+    tcase_add_loop_test(all, drivers_of_no_use, 0, USELESS);
     tcase_add_test(all, one_rank_without_a_device);
     suite_add_tcase(suite, all);
     return harness_suite(suite);

@@ -16,12 +16,16 @@ endif
 
 # The tools that only look, on a driver that has facts and nothing else, and on an NVML.
 if SHARED
-check_LTLIBRARIES += tests/unit/topo_driver.la tests/unit/topo_nvml.la
+check_LTLIBRARIES += tests/unit/topo_driver.la tests/unit/topo_driver_old.la tests/unit/topo_nvml.la
 TESTS += tests/unit/devices_tool.sh
 endif
 tests_unit_topo_driver_la_SOURCES = tests/unit/topo_driver.c tests/unit/topo_driver_rest.c
 tests_unit_topo_driver_la_CPPFLAGS = $(INTERNAL_CPPFLAGS)
 tests_unit_topo_driver_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath /nowhere
+# The same without an entry point that came with CUDA 11.7.
+tests_unit_topo_driver_old_la_SOURCES = tests/unit/topo_driver.c tests/unit/topo_driver_rest.c
+tests_unit_topo_driver_old_la_CPPFLAGS = $(INTERNAL_CPPFLAGS) -DcuStreamWaitValue32_v2=cuNotThere
+tests_unit_topo_driver_old_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath /nowhere
 tests_unit_topo_nvml_la_SOURCES = tests/unit/topo_nvml.c
 tests_unit_topo_nvml_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath /nowhere
 EXTRA_DIST += tests/unit/devices_tool.sh

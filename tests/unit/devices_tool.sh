@@ -42,6 +42,20 @@ FACTS_ISLAND=2 info
 has 'no peer access' '^  *kernels exchange with 0 1 through memory of the host \(cuda_host\): no peer access$'
 FACTS_ISLAND=2 info --json
 has 'no peer access' '"ordinal": 3, .*"peers": \[2\], "through_host": \[0, 1\]'
+
+# A driver that is too old: hoop-info says so, and so does a communicator that is asked for a device, or finds its context current.
+mkdir "$scratch/old" || exit 1
+cp "$TEST_BUILD/tests/unit/.libs/topo_driver_old.so" "$scratch/old/libcuda.so.1" || exit 1
+old='the CUDA driver .*/old/libcuda.so.1 has no cuStreamWaitValue32: it is too old; install one for CUDA 11.7 or later'
+LD_LIBRARY_PATH=$scratch/old info
+has 'old driver' "^  none  *$old\$"
+bench() { env LD_LIBRARY_PATH="$scratch/old" ASAN_OPTIONS="$ASAN_OPTIONS:verify_asan_link_order=0" "$@" "$tools/bench/hoop-bench" barrier -n 1 >"$scratch/out" 2>&1; }
+bench HOOP_DEVICE=cuda:0 && fail 'an old driver is used'
+has 'old driver' "HOOP_DEVICE=cuda:0: $old"
+bench FACTS_CURRENT=1 LD_PRELOAD="$scratch/old/libcuda.so.1" && fail 'the context of an old driver is taken for none'
+has 'old driver' "a CUDA context is current, but hoop cannot use its device: $old; or set HOOP_DEVICE=none"
+bench FACTS_CURRENT=1 LD_PRELOAD="$scratch/old/libcuda.so.1" HOOP_DEVICE=none || fail "HOOP_DEVICE=none: $(cat "$scratch/out")"
+
 FACTS_DEVICES=0 info
 has 'no device' '^  none  *the CUDA driver .*libcuda.so.1 finds no device; does CUDA_VISIBLE_DEVICES hide them\?$'
 FACTS_INIT=100 info

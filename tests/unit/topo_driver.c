@@ -5,6 +5,7 @@
  * FACTS_ISLAND    devices i and j reach each other if i / island == j / island (default: all).
  * FACTS_FABRIC    1: and do so over a fabric, with atomic operations.
  * FACTS_INIT      what cuInit returns.
+ * FACTS_CURRENT   1: a context is current.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +40,14 @@ static int reach(int a, int b)
 FACT(cuInit)(unsigned flags)
 {
     return (hoop_cu_result)number("FACTS_INIT", 0);
+}
+
+FACT(cuCtxGetCurrent)(hoop_cu_context *context)
+{
+    static char place;
+
+    *context = number("FACTS_CURRENT", 0) ? (hoop_cu_context)(void *)&place : NULL;
+    return HOOP_CU_SUCCESS;
 }
 
 FACT(cuDriverGetVersion)(int *version)
