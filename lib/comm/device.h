@@ -30,6 +30,7 @@ struct hoop_comm_device {
     struct hoop_kernels *kernels;       /* kernel.h: runs calls as kernels; NULL: they are staged */
     struct hoop_domain *domain[HOOP_DEVICE_PATHS]; /* device_links.c: of links between kernels */
     struct hoop_cuda_team *team; /* of the ranks of this process on this device; NULL: it is alone there */
+    hoop_cu_stream stand_in;     /* of a team: for default streams of threads, whose calls another thread launches */
     int channels;                /* of calls as kernels: 1 … the communicator's; the same on all ranks */
     bool one_process;            /* all ranks are threads of this process */
     bool through_host;           /* some pair of ranks is linked through memory of the host; the same on all ranks */

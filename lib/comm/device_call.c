@@ -20,9 +20,6 @@
 #include "exec/stream.h"
 #include "mem/cuda.h"
 
-/* The first two handles that are no pointers: the legacy and the per-thread default stream, of whatever device is current. */
-enum { LAST_SPECIAL_STREAM = 2 };
-
 static const char *name_of(const struct hoop_comm_call *call)
 {
     if ((int)call->coll == HOOP_POINT_SEND)
@@ -107,8 +104,10 @@ static enum hoop_status check_cuda_stream(const struct hoop_comm_call *call, hoo
     bool capturing = false;
     int ordinal = cuda->device.ordinal;
 
-    enum hoop_status status =
-        (uintptr_t)stream <= LAST_SPECIAL_STREAM ? HOOP_OK : hoop_cuda_stream_device(cuda->driver, theirs, &ordinal);
+    /* the first handles are no pointers: default streams, of whatever device is current */
+    enum hoop_status status = (uintptr_t)stream <= HOOP_CU_STREAM_PER_THREAD
+                                  ? HOOP_OK
+                                  : hoop_cuda_stream_device(cuda->driver, theirs, &ordinal);
     if (status != HOOP_OK)
         return status;
     if (ordinal != cuda->device.ordinal)

@@ -24,4 +24,10 @@ void hoop_device_team_leave(struct hoop_comm *comm);
 /* Does a call on device memory wait in the calling thread for other ranks of the process? */
 bool hoop_device_team_waits(const struct hoop_comm *comm);
 
+/* Another thread is going to launch a batch in whose stream a call waits. The default stream of this thread would be that of the other one
+ * there: the batch gets a stream that stands in for it, and comes behind what it holds. rejoin, when the batch has been launched: it comes
+ * behind the batch. Errors: the driver's. */
+enum hoop_status hoop_device_team_replace(struct hoop_comm_batch *batch, bool *replaced);
+enum hoop_status hoop_device_team_rejoin(const struct hoop_comm *comm);
+
 #endif

@@ -153,10 +153,34 @@ static enum hoop_status submit_by_helper(struct hoop_comm_batch *batch)
     return status;
 }
 
+/* What the thread that ends a group waits for. */
+struct waited {
+    struct hoop_comm *comm; /* whose helper; NULL: none */
+    bool rejoin;            /* its launches are in a stream that stands in for this thread's default stream */
+};
+
+static enum hoop_status run_batch(struct hoop_comm_batch *batch, bool alone, struct waited *waited)
+{
+    const bool met = !alone && meets(batch);
+    enum hoop_status status = met ? hoop_device_team_replace(batch, &waited->rejoin) : HOOP_OK;
+
+    if (status != HOOP_OK) {
+        batch->comm->issued++;
+        status = hoop_comm_refuse(batch->comm, status);
+        hoop_comm_batch_free(batch);
+        return status;
+    }
+    if (!alone && (batch->stream == NULL || met))
+        waited->comm = batch->comm;
+    if (waited->comm && !met)
+        batch->stream = batch->comm->helper;
+    return met ? submit_by_helper(batch) : hoop_comm_submit_batch(batch);
+}
+
 static enum hoop_status run_batches(struct batches *all)
 {
     enum hoop_status status = HOOP_OK;
-    struct hoop_comm **waited = hoop_calloc(all->count, sizeof(struct hoop_comm *));
+    struct waited *waited = hoop_calloc(all->count, sizeof *waited);
 
     if (waited == NULL)
         return HOOP_ERR_MEMORY;
@@ -164,16 +188,13 @@ static enum hoop_status run_batches(struct batches *all)
         status = lend_helpers(all);
     for (size_t i = 0; status == HOOP_OK && i < all->count; i++) {
         struct hoop_comm_batch *batch = all->batch[i];
-        const bool met = all->count > 1 && meets(batch);
-        if (all->count > 1 && (batch->stream == NULL || met))
-            waited[i] = batch->comm;
-        if (waited[i] && !met)
-            batch->stream = batch->comm->helper;
         all->batch[i] = NULL; /* it frees itself */
-        status = met ? submit_by_helper(batch) : hoop_comm_submit_batch(batch);
+        status = run_batch(batch, all->count == 1, &waited[i]);
     }
     for (size_t i = 0; i < all->count; i++) {
-        const enum hoop_status one = waited[i] ? hoop_stream_synchronize(waited[i]->helper) : HOOP_OK;
+        enum hoop_status one = waited[i].comm ? hoop_stream_synchronize(waited[i].comm->helper) : HOOP_OK;
+        if (one == HOOP_OK && waited[i].rejoin)
+            one = hoop_device_team_rejoin(waited[i].comm);
         status = status == HOOP_OK ? one : status;
     }
     hoop_free(waited);

@@ -28,7 +28,6 @@ struct hoop_cuda_exec {
     size_t small;
     hoop_cu_stream uploads;
     hoop_cu_event ended; /* of the last launch */
-    hoop_cu_stream last; /* that it was on */
     bool launched;
     struct hoop_cuda_team *team; /* NULL: none */
     int seat;
@@ -366,14 +365,15 @@ static enum hoop_status launch(struct hoop_cuda_exec *exec, hoop_cu_function fun
     return status;
 }
 
-/* Launches share the counters of the links, so one on another stream follows the last one. What is captured has no such order with
+/* Launches share the counters of the links, so one follows the last one, on whatever stream that was: that the handle is the same
+ * means little, since it may be of another thread's default stream, or of a new stream in the place of one that is gone. What is captured has no such order with
  * what is not: who replays a graph gives it to a stream that comes behind. */
 enum hoop_status hoop_cuda_exec_follow(struct hoop_cuda_exec *exec, hoop_cu_stream stream)
 {
     bool capturing;
 
     const enum hoop_status status = hoop_cuda_stream_capturing(exec->cuda, stream, &capturing);
-    if (status != HOOP_OK || capturing || !exec->launched || exec->last == stream)
+    if (status != HOOP_OK || capturing || !exec->launched)
         return status;
     return hoop_cuda_stream_wait_event(exec->cuda, stream, exec->ended);
 }
@@ -386,7 +386,6 @@ enum hoop_status hoop_cuda_exec_lead(struct hoop_cuda_exec *exec, hoop_cu_stream
     if (status == HOOP_OK && !capturing) {
         status = hoop_cuda_event_record(exec->cuda, exec->ended, stream);
         exec->launched = true;
-        exec->last = stream;
     }
     return status;
 }

@@ -137,6 +137,8 @@ enum {
     HOOP_CU_MEMORY_HOST = 1,
     HOOP_CU_MEMORY_DEVICE = 2,
     HOOP_CU_STREAM_NON_BLOCKING = 1,
+    HOOP_CU_STREAM_PER_THREAD =
+        2, /* the handle: the default stream of the thread that gives it; 0 and 1: the legacy one */
     HOOP_CU_EVENT_DISABLE_TIMING = 2,
     HOOP_CU_EVENT_INTERPROCESS = 4,
     HOOP_CU_IPC_LAZY_ENABLE_PEER_ACCESS = 1,

@@ -89,6 +89,7 @@ struct fake_stream {
     unsigned flags;
     int priority;
     uint64_t id;
+    uint64_t thread; /* whose default stream it is; 0: none's */
     pthread_mutex_t mutex;
     pthread_cond_t wake;
     struct fake_operation *first, *last;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* Rules of streams, events and kernels. */
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "tests/fakecuda/rules.h"
 
@@ -111,6 +113,46 @@ START_TEST(legacy_stream_orders_blocking_ones)
     GOOD(cu.cuMemcpyHtoD(at, &two, 8)); /* after the blocking stream */
     GOOD(cu.cuStreamSynchronize(blocking));
     ck_assert_uint_eq(word(at), 2);
+}
+END_TEST
+
+static atomic_bool gate;
+
+static void wait_at_gate(void *unused)
+{
+    (void)unused;
+    while (!atomic_load(&gate))
+        usleep(100);
+}
+
+static void *elsewhere(void *status)
+{
+    cu.cuCtxSetCurrent(context[0]);
+    *(int *)status = cu.cuStreamQuery((handle)2);
+    return NULL;
+}
+
+/* The handle of the per-thread default stream means another stream in each thread; the legacy stream waits for all of them. */
+START_TEST(default_streams_of_threads)
+{
+    uint64_t one = 1;
+    int status = -1;
+    pthread_t thread;
+    address at;
+
+    begin(1);
+    at = memory(8);
+    GOOD(cu.cuLaunchHostFunc((handle)2, wait_at_gate, NULL));
+    pthread_create(&thread, NULL, elsewhere, &status);
+    pthread_join(thread, NULL);
+    ck_assert_int_eq(status, OK);
+    EXPECT(NOT_READY, cu.cuStreamQuery((handle)2));
+    GOOD(cu.cuMemcpyHtoDAsync(at, &one, 8, (handle)1));
+    EXPECT(NOT_READY, cu.cuStreamQuery((handle)1));
+    atomic_store(&gate, true);
+    GOOD(cu.cuStreamSynchronize((handle)1));
+    GOOD(cu.cuStreamQuery((handle)2));
+    EXPECT(INVALID_HANDLE, cu.cuStreamDestroy((handle)2));
 }
 END_TEST
 
@@ -249,6 +291,7 @@ void rules_of_work(TCase *tests)
     tcase_add_test(tests, streams_belong_to_contexts);
     tcase_add_test(tests, events_stand_for_their_last_record);
     tcase_add_test(tests, legacy_stream_orders_blocking_ones);
+    tcase_add_test(tests, default_streams_of_threads);
     tcase_add_test(tests, host_functions_run_one_by_one);
     tcase_add_test(tests, host_functions_may_not_call);
     tcase_add_test(tests, blocks_are_resident_up_to_a_limit);

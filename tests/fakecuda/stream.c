@@ -218,14 +218,40 @@ int fake_stream_add(struct fake_stream *stream, struct fake_operation *operation
     return OK;
 }
 
+/* The same handle is another stream in each thread, made when it is first used. With the lock. */
+static struct fake_stream *of_this_thread(struct fake_context *context)
+{
+    static uint64_t threads;
+    static _Thread_local uint64_t number;
+    struct fake_stream *stream;
+
+    if (number == 0)
+        number = ++threads;
+    for (stream = context->streams; stream && stream->thread != number;)
+        stream = stream->next;
+    if (!stream) {
+        stream = fake_stream_new(context, 0, 0);
+        if (stream)
+            stream->thread = number;
+    }
+    return stream;
+}
+
 int fake_stream_enter(struct fake_stream *handle, struct fake_stream **result)
 {
     struct fake_context *context = fake_current();
 
     fake_lock();
-    if (!handle || handle == FAKE_STREAM_LEGACY || handle == FAKE_STREAM_PER_THREAD) {
+    if (!handle || handle == FAKE_STREAM_LEGACY) {
         *result = context->legacy;
         return OK;
+    }
+    if (handle == FAKE_STREAM_PER_THREAD) {
+        *result = of_this_thread(context);
+        if (*result)
+            return OK;
+        fake_unlock();
+        return OUT_OF_MEMORY;
     }
     for (struct fake_stream *stream = context->streams; stream; stream = stream->next) {
         if (stream == handle) {
@@ -300,7 +326,7 @@ FAKE_ENTRY(cuStreamDestroy_v2, struct fake_stream *handle)
     status = fake_stream_enter(handle, &stream);
     if (status != OK)
         return status;
-    if (stream == stream->context->legacy)
+    if (stream == stream->context->legacy || stream->thread)
         status = INVALID_HANDLE;
     else
         fake_stream_close(stream);

@@ -3,9 +3,12 @@
  * CUDA streams, as handles and in groups; as processes and as threads; and what is refused. */
 #include <check.h>
 #include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "device_space.h"
 #include "harness.h"
@@ -136,44 +139,109 @@ START_TEST(no_room_for_all)
 }
 END_TEST
 
-/* One thread that makes the calls of all ranks puts them into a group, or it would wait for itself. */
+static atomic_bool gate;
+
+static void wait_at_gate(void *unused)
+{
+    (void)unused;
+    while (!atomic_load(&gate))
+        usleep(100);
+}
+
+/* One thread that makes the calls of all ranks puts them into a group, or it would wait for itself. Threads of the library launch
+ * them, which have default streams of their own. */
 START_TEST(one_gpu_and_one_thread)
 {
     enum { RANKS = 3, COUNT = 500 };
+    hoop_cu_stream own = (hoop_cu_stream)(uintptr_t)HOOP_CU_STREAM_PER_THREAD;
     struct hoop_comm *comm[RANKS];
     struct rank_space space[RANKS];
 
     settings(1);
     setenv("HOOP_SHARED_GPU", "1", 1);
     ck_assert_int_eq(hoop_comm_init_all(comm, RANKS), HOOP_OK);
-    for (int rank = 0; rank < RANKS; rank++) {
+    for (int rank = 0; rank < RANKS; rank++)
         space_open(&space[rank], comm[rank]);
+    ck_assert_int_eq(hoop_cuda_enter(space[0].cuda.cuda), HOOP_OK);
+    space[0].cuda.cuda->driver->cuLaunchHostFunc(own, wait_at_gate, NULL);
+    for (int rank = 0; rank < RANKS; rank++) {
         for (int i = 0; i < COUNT; i++)
             ((int *)(void *)space[rank].host)[i] = rank + i;
-        cuda_copy(&space[rank].cuda, space[rank].device, space[rank].host, COUNT * sizeof(int),
-                  space[rank].cuda.stream[0]);
+        cuda_copy(&space[rank].cuda, space[rank].device, space[rank].host, COUNT * sizeof(int), own);
     }
     for (int turn = 0; turn < 50; turn++) { /* more than may be under way */
         ck_assert_int_eq(hoop_group_start(), HOOP_OK);
         for (int rank = 0; rank < RANKS; rank++)
-            ck_assert_int_eq(hoop_all_reduce(space[rank].device, space[rank].device, COUNT, HOOP_I32, HOOP_MAX,
-                                             comm[rank], (hoop_stream *)(void *)space[rank].cuda.stream[turn % 2]),
-                             HOOP_OK);
+            ck_assert_int_eq(
+                hoop_all_reduce(space[rank].device, space[rank].device, COUNT, HOOP_I32, HOOP_MAX, comm[rank],
+                                turn % 3 == 0 ? (hoop_stream *)(void *)own
+                                              : (hoop_stream *)(void *)space[rank].cuda.stream[turn % 3 - 1]),
+                HOOP_OK);
         ck_assert_int_eq(hoop_group_end(), HOOP_OK);
+        atomic_store(&gate, true);
     }
     for (int rank = 0; rank < RANKS; rank++) {
-        cuda_copy(&space[rank].cuda, space[rank].host, space[rank].device, COUNT * sizeof(int),
-                  space[rank].cuda.stream[1]);
-        cuda_synchronize(&space[rank].cuda, space[rank].cuda.stream[1]);
+        cuda_copy(&space[rank].cuda, space[rank].host, space[rank].device, COUNT * sizeof(int), own);
+        cuda_synchronize(&space[rank].cuda, own);
         for (int i = 0; i < COUNT; i++)
             ck_assert_int_eq(((int *)(void *)space[rank].host)[i], RANKS - 1 + i);
     }
+    hoop_cuda_leave(space[0].cuda.cuda);
     for (int rank = 0; rank < RANKS; rank++)
         ck_assert_int_eq(hoop_comm_abort(comm[rank]), HOOP_OK);
     for (int rank = 0; rank < RANKS; rank++) {
         hoop_comm_destroy(comm[rank]);
         space_close(&space[rank]);
     }
+}
+END_TEST
+
+/* Calls on the default streams of two threads, which have one handle, follow each other. */
+struct two_calls {
+    struct hoop_comm *comm;
+    void *device;
+};
+
+static void *second_call(void *argument)
+{
+    const struct two_calls *calls = argument;
+
+    return (void *)(uintptr_t)hoop_all_reduce(calls->device, calls->device, 30, HOOP_I32, HOOP_SUM, calls->comm,
+                                              (hoop_stream *)(uintptr_t)HOOP_CU_STREAM_PER_THREAD);
+}
+
+static int two_threads(int rank, struct hoop_comm *comm, void *argument)
+{
+    const hoop_cu_stream own = (hoop_cu_stream)(uintptr_t)HOOP_CU_STREAM_PER_THREAD;
+    struct rank_space space;
+    pthread_t thread;
+    void *status;
+
+    (void)argument;
+    space_open(&space, comm);
+    ck_assert_int_eq(hoop_cuda_enter(space.cuda.cuda), HOOP_OK);
+    if (rank == 0)
+        space.cuda.cuda->driver->cuLaunchHostFunc(own, wait_at_gate, NULL);
+    hoop_cuda_leave(space.cuda.cuda);
+    HARNESS_EXPECT(hoop_all_reduce(space.device, space.device, 20, HOOP_I32, HOOP_SUM, comm,
+                                   (hoop_stream *)(void *)own) == HOOP_OK);
+    struct two_calls calls = {comm, space.device};
+    pthread_create(&thread, NULL, second_call, &calls);
+    pthread_join(thread, &status);
+    HARNESS_EXPECT((enum hoop_status)(uintptr_t)status == HOOP_OK);
+    if (rank == 0) {
+        usleep(20000); /* in which the second kernel would run, if it did not wait */
+        atomic_store(&gate, true);
+    }
+    HARNESS_EXPECT(hoop_comm_destroy(comm) == HOOP_OK);
+    space_close(&space);
+    return 0;
+}
+
+START_TEST(default_streams_of_two_threads)
+{
+    settings(2);
+    harness_threads(2, two_threads, NULL);
 }
 END_TEST
 
@@ -482,6 +550,8 @@ int main(int argc, char **argv)
     if (cuda_suits("no_room_for_all", 1, true))
         tcase_add_loop_test(all, no_room_for_all, 0, NO_TEAMS);
     tcase_add_test(all, one_gpu_and_one_thread);
+    if (cuda_suits("default_streams_of_two_threads", 2, false))
+        tcase_add_test(all, default_streams_of_two_threads);
     tcase_add_test(all, one_gpu_and_nobody_comes);
     tcase_add_test(all, one_gpu_and_a_graph);
     if (cuda_suits("paths_that_are_bad", 3, true)) {
