@@ -33,7 +33,6 @@ struct hoop_comm_device {
     hoop_cu_stream stand_in;     /* of a team: for default streams of threads, whose calls another thread launches */
     int channels;                /* of calls as kernels: 1 … the communicator's; the same on all ranks */
     bool one_process;            /* all ranks are threads of this process */
-    bool through_host;           /* some pair of ranks is linked through memory of the host; the same on all ranks */
     struct hoop_link **links;    /* by peer * (lanes - 1) + lane; NULL: none */
 };
 

@@ -389,8 +389,6 @@ static enum hoop_status begin(struct survey *survey)
     device->one_process = true;
     for (int rank = 1; rank < ranks; rank++)
         device->one_process &= hoop_device_same_process(&survey->comm->devices[0], &survey->comm->devices[rank]);
-    for (int i = 0; i < ranks * ranks; i++)
-        device->through_host |= survey->way[i] != 0 && path[survey->way[i] - 1].host;
     if (own(survey)->content &&
         (hoop_lend_start(device->lend, &fact_of(survey, 0)->lend, survey->fact_bytes) != HOOP_OK ||
          hoop_kernels_start(survey->comm) != HOOP_OK))

@@ -159,16 +159,12 @@ enum hoop_status hoop_kernels_new(struct hoop_comm *comm)
     return HOOP_OK;
 }
 
-/* Through memory of the host no data travel in one word with their flag: a device reads such memory over the bus, in pieces whose size
- * nobody promises. */
 static enum hoop_status connect_all(struct hoop_kernels *kernels)
 {
     const struct hoop_comm *comm = kernels->comm;
     const int lanes = comm->lanes - 1;
     enum hoop_status status = HOOP_OK;
 
-    if (comm->device->through_host)
-        hoop_cuda_exec_set_small(kernels->exec, 0);
     for (int peer = 0; peer < comm->ranks; peer++)
         for (int lane = 0; lane < lanes && peer != comm->rank && status == HOOP_OK; lane++) {
             struct hoop_link *link = comm->device->links[peer * lanes + lane];

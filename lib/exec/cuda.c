@@ -25,7 +25,6 @@ struct hoop_cuda_exec {
     const struct hoop_cuda_code *code;
     int ranks, lanes;
     int held; /* lanes that may be resident */
-    size_t small;
     hoop_cu_stream uploads;
     hoop_cu_event ended; /* of the last launch */
     bool launched;
@@ -168,7 +167,6 @@ enum hoop_status hoop_cuda_exec_new(struct hoop_cuda_exec **made, struct hoop_cu
     exec->cuda = cuda;
     exec->ranks = ranks;
     exec->lanes = lanes;
-    exec->small = HOOP_DEVICE_SMALL;
     enum hoop_status status = hoop_cuda_code_get(cuda, &exec->code);
     if (status == HOOP_OK)
         exec->held = hoop_cuda_code_hold(cuda, lanes);
@@ -241,11 +239,6 @@ enum hoop_status hoop_cuda_exec_connect(struct hoop_cuda_exec *exec, int peer, i
     const enum hoop_status status = put(exec, exec->pipes + place * sizeof pipe, &pipe, sizeof pipe);
     exec->connected[place] |= status == HOOP_OK;
     return status;
-}
-
-void hoop_cuda_exec_set_small(struct hoop_cuda_exec *exec, size_t bytes)
-{
-    exec->small = bytes;
 }
 
 void hoop_cuda_exec_join(struct hoop_cuda_exec *exec, struct hoop_cuda_team *team, int seat, struct hoop_wait *wait)
@@ -452,7 +445,7 @@ enum hoop_status hoop_cuda_exec_launch(struct hoop_cuda_exec *exec, const struct
         return hoop_fail(
             HOOP_ERR_UNSUPPORTED, "plan %s has %u lanes, but device %d holds %d at once: set HOOP_CHANNELS to fewer",
             call->plan->algo->name, call->plan->lanes, exec->cuda->device.ordinal, hoop_cuda_exec_lanes(exec));
-    hoop_program_bind(&argument, call->plan, call->binding, call->type, call->op, exec->small);
+    hoop_program_bind(&argument, call->plan, call->binding, call->type, call->op, HOOP_DEVICE_SMALL);
     argument.flags |= (call->keep_in ? HOOP_DEVICE_KEEP_IN : 0) | (call->keep_out ? HOOP_DEVICE_KEEP_OUT : 0);
     const enum hoop_status status = program_of(exec, call->plan, &argument.lane);
     return status == HOOP_OK ? enqueue(exec, call, &argument, stream) : status;

@@ -38,9 +38,6 @@ void hoop_cuda_exec_set_lanes(struct hoop_cuda_exec *exec, int lanes);
 /* Name the link to (peer, lane); before the first launch that uses it, once.   Errors: HOOP_ERR_ARG, the driver's. */
 enum hoop_status hoop_cuda_exec_connect(struct hoop_cuda_exec *exec, int peer, int lane,
                                         const struct hoop_device_link *link);
-/* Most bytes of a piece that goes in words of 16 bytes with flags, 0 … HOOP_DEVICE_SMALL (as it is made); equal on all ranks. Before the
- * first launch. */
-void hoop_cuda_exec_set_small(struct hoop_cuda_exec *exec, size_t bytes);
 bool hoop_cuda_exec_connected(const struct hoop_cuda_exec *exec, int peer, int lane);
 
 /* Launch together with other ranks of this process and device. The team stays the caller's; wait: of the communicator. Before the first

@@ -212,7 +212,8 @@ static void poll_word(xg address)
 static void ring_word(xg address)
 {
     running.polls = 0;
-    fake_shadows_forward(running.context);
+    if (fake_shadowed(running.context, address)) /* small frames ring for every word, which may go another way */
+        fake_shadows_forward(running.context);
     fake_ring(fake_bell_of(address));
 }
 

@@ -181,6 +181,7 @@ bool fake_show(struct fake_memory *memory);
 void fake_hide(struct fake_memory *memory);
 bool fake_show_again(struct fake_context *context); /* after its peers have changed */
 void fake_shadows_forward(const struct fake_context *context);
+bool fake_shadowed(const struct fake_context *context, uint64_t address);
 
 /* The table of memory, with the lock. Pointers are valid until the entry is removed. */
 struct fake_memory *fake_memory_new(enum fake_kind kind, uint64_t bytes, uint64_t length, uint64_t alignment);

@@ -329,6 +329,19 @@ void fake_shadows_forward(const struct fake_context *context)
     pthread_mutex_unlock(&shadow_mutex);
 }
 
+bool fake_shadowed(const struct fake_context *context, uint64_t address)
+{
+    bool found = false;
+
+    if (!__atomic_load_n(&shadows, __ATOMIC_RELAXED))
+        return false;
+    pthread_mutex_lock(&shadow_mutex);
+    for (const struct shadow *shadow = shadows; shadow && !found; shadow = shadow->next)
+        found = shadow->context == context && address - shadow->memory->start < shadow->memory->length;
+    pthread_mutex_unlock(&shadow_mutex);
+    return found;
+}
+
 static void drop_shadows(const struct fake_context *context, const struct fake_memory *memory)
 {
     pthread_mutex_lock(&shadow_mutex);

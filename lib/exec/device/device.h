@@ -81,10 +81,10 @@ XDEVICE void x_st16(xg address, struct x16 value)
     asm volatile("st.global.v2.u64 [%0], {%1, %2};" : : "l"(address), "l"(value.low), "l"(value.high) : "memory");
 }
 
-/* A word of data (low) and its flag (high) that travel together: who finds the flag finds the data. */
-#define x_ld_flagged x_ld16
+/* Two halves of eight bytes, which move at once each: x_flagged_*. */
+#define x_ld_halves x_ld16
 
-XDEVICE void x_st_flagged(xg address, struct x16 value)
+XDEVICE void x_st_halves(xg address, struct x16 value)
 {
     asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};"
                  :
@@ -158,21 +158,60 @@ XDEVICE void x_st16(xg address, struct x16 value)
     *XP(struct x16, address) = value;
 }
 
-XDEVICE struct x16 x_ld_flagged(xg address)
+XDEVICE struct x16 x_ld_halves(xg address)
 {
     struct x16 value;
 
+    value.low = __atomic_load_n(XP(uint64_t, address), __ATOMIC_ACQUIRE);
     value.high = __atomic_load_n(XP(uint64_t, address) + 1, __ATOMIC_ACQUIRE);
-    value.low = __atomic_load_n(XP(uint64_t, address), __ATOMIC_RELAXED);
     return value;
 }
 
-XDEVICE void x_st_flagged(xg address, struct x16 value)
+/* The later half first, as a bus may bring them. */
+XDEVICE void x_st_halves(xg address, struct x16 value)
 {
-    __atomic_store_n(XP(uint64_t, address), value.low, __ATOMIC_RELAXED);
     __atomic_store_n(XP(uint64_t, address) + 1, value.high, __ATOMIC_RELEASE);
+    __atomic_store_n(XP(uint64_t, address), value.low, __ATOMIC_RELEASE);
     hoop_device_emulation.ring(address);
 }
 
 #endif
+
+/* ---- eight bytes of data that travel with their flag ----
+ *
+ * They are sent as sixteen: four bytes of data and the flag, twice. Who finds both flags has all of the data. Nothing but a half has to arrive
+ * as a whole: over NVLink sixteen bytes would, but over PCIe, and in memory of the host, nobody promises that of more than eight. */
+
+/* The flag of a frame's number, which is at least 1. It is never 0, which is what the area holds at first; and what an older frame has left
+ * in the same place differs unless 2^32 - 5 times the number of slots frames (that is a prime) have gone by without a word there. */
+XDEVICE uint32_t x_flag(uint64_t number)
+{
+    const uint32_t flag = (uint32_t)number + 5 * (uint32_t)(number >> 32);
+
+    return flag ? flag : 1;
+}
+
+XDEVICE void x_st_flagged(xg address, uint64_t data, uint64_t number)
+{
+    const uint64_t flag = (uint64_t)x_flag(number) << 32;
+    struct x16 halves;
+
+    halves.low = flag | (uint32_t)data;
+    halves.high = flag | data >> 32;
+    x_st_halves(address, halves);
+}
+
+/* The data that are there, whosever they are. */
+XDEVICE uint64_t x_flagged_data(struct x16 halves)
+{
+    return (uint32_t)halves.low | halves.high << 32;
+}
+
+XDEVICE uint32_t x_is_flagged(struct x16 halves, uint64_t number)
+{
+    const uint32_t flag = x_flag(number);
+
+    return (uint32_t)(halves.low >> 32) == flag && (uint32_t)(halves.high >> 32) == flag;
+}
+
 #endif

@@ -257,12 +257,9 @@ XNOINLINE bool make_frame(const struct hoop_device_call *call, struct lane *lane
     const xg slot = slot_of(pipe->out_frames, pipe->sent, pipe);
     lane->out_pipe = at;
     if (call->flags & HOOP_DEVICE_SMALL_FRAMES) {
-        struct x16 word;
-
         lane->work.also = small_area(slot, pipe);
-        lane->work.out_flag = word.high = pipe->sent + 1;
-        word.low = lane->tag;
-        x_st_flagged(lane->work.also, word);
+        lane->work.out_flag = pipe->sent + 1;
+        x_st_flagged(lane->work.also, lane->tag, pipe->sent + 1);
         return true;
     }
     write_header(slot, lane->tag, like % UNIT);
@@ -465,7 +462,7 @@ XNOINLINE bool conclude_step(struct lane *lane)
     const uint32_t raised = XRAISED(&lane->raised);
 
     if (raised == RAISED_MISMATCH)
-        return mismatch(lane, x_ld_flagged(lane->work.left).low, (int32_t)lane->in_peer);
+        return mismatch(lane, x_flagged_data(x_ld_halves(lane->work.left)), (int32_t)lane->in_peer);
     if (raised)
         return give_up(lane, HOOP_DEVICE_ABORTED);
     if (lane->out_pipe) {

@@ -9,8 +9,8 @@
  * Frames. Frame k of a link uses slot k mod slots. A slot begins with a header: the fingerprint, and where the data are: an
  * offset into the slot's room (as many bytes past 16 as the source, so that both can be moved by whole words), or an address
  * in the sender's buffer, which is lent until the counter of frames taken has passed it. Small frames come in words of 16
- * bytes instead: 8 of data (the first word: the fingerprint) and a flag, which is k + 1; a word whose flag is right is complete,
- * so one message takes one way over the bus and no counter is waited for. All frames of a call are small, or none.
+ * bytes instead: 8 of data (the first word: the fingerprint) with a flag in each half, which follows from k; a word whose flags are right
+ * is complete, so one message takes one way over the bus and no counter is waited for. All frames of a call are small, or none.
  */
 #ifndef HOOP_EXEC_DEVICE_PROGRAM_H
 #define HOOP_EXEC_DEVICE_PROGRAM_H
