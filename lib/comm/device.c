@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "comm/device_grave.h"
 #include "comm/device_links.h"
 #include "comm/device_team.h"
 #include "comm/kernel.h"
@@ -99,8 +100,9 @@ static enum hoop_status choose_ordinal(struct hoop_comm *comm, const struct hoop
 enum hoop_status hoop_device_choose(struct hoop_comm *comm, const struct hoop_comm *parent)
 {
     int ordinal = -1;
-    enum hoop_status status = choose_ordinal(comm, parent, &ordinal);
 
+    hoop_device_graves_look(NULL); /* what earlier communicators have left may be free by now */
+    enum hoop_status status = choose_ordinal(comm, parent, &ordinal);
     if (status != HOOP_OK || ordinal < 0)
         return status;
     struct hoop_comm_device *device = hoop_calloc(1, sizeof *device);
@@ -247,22 +249,42 @@ enum hoop_status hoop_device_copy(struct hoop_comm *comm, void *to, const void *
 
 /* ---- the end ---- */
 
-/* What a peer still has open is left: where it has died that is for good, and where it lives on a dead communicator it may still read
- * there. */
-static void free_all(struct hoop_comm *comm)
+static bool anything_left(const struct hoop_comm_device *device)
 {
-    struct hoop_comm_device *device = comm->device;
-    const uint64_t deadline = hoop_deadline(PATIENCE);
+    bool left = device->leaving != NULL;
 
-    while (device->buffers)
-        hoop_device_give(comm, (void *)(uintptr_t)device->buffers->address);
-    for (hoop_device_reap(comm); device->leaving && !hoop_expired(deadline); hoop_device_reap(comm))
-        usleep(1000);
+    for (int i = 0; i < HOOP_DEVICE_PATHS; i++)
+        left |= device->domain[i] != NULL;
+    return left;
+}
+
+/* Without memory to note it down: it stays until the process ends. */
+static void leave_behind(struct hoop_comm_device *device)
+{
+    for (int i = 0; i < HOOP_DEVICE_PATHS; i++)
+        if (device->domain[i])
+            hoop_landing_abandon(device->domain[i]);
     while (device->leaving) {
         struct hoop_device_buffer *buffer = device->leaving;
         device->leaving = buffer->next;
         hoop_free(buffer);
     }
+}
+
+/* The links are free; what peers may still reach is buried, or left behind. */
+static void free_rest(struct hoop_comm *comm)
+{
+    struct hoop_comm_device *device = comm->device;
+
+    while (device->buffers)
+        hoop_device_give(comm, (void *)(uintptr_t)device->buffers->address);
+    hoop_device_reap(comm);
+    hoop_lend_free(device->lend);
+    hoop_cuda_stream_destroy(device->cuda, device->stream);
+    if (anything_left(device) && hoop_device_bury(comm) == HOOP_OK)
+        return;
+    leave_behind(device);
+    hoop_cuda_close(device->cuda);
 }
 
 void hoop_device_free(struct hoop_comm *comm)
@@ -276,13 +298,7 @@ void hoop_device_free(struct hoop_comm *comm)
     device->kernels = NULL;
     hoop_device_team_leave(comm);
     hoop_device_links_free(comm);
-    for (size_t i = 0; i < sizeof device->domain / sizeof *device->domain; i++)
-        if (device->domain[i])
-            hoop_landing_abandon(device->domain[i]);
-    free_all(comm);
-    hoop_lend_free(device->lend);
-    hoop_cuda_stream_destroy(device->cuda, device->stream);
-    hoop_cuda_close(device->cuda);
+    free_rest(comm);
     pthread_mutex_destroy(&device->lock);
     hoop_free(device);
     comm->device = NULL;

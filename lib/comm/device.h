@@ -57,7 +57,7 @@ enum hoop_status hoop_device_copy(struct hoop_comm *comm, void *to, const void *
  * HOOP_ERR_MEMORY, HOOP_ERR_SYSTEM. */
 enum hoop_status hoop_device_choose(struct hoop_comm *comm, const struct hoop_comm *parent);
 
-/* Free the device's buffers and let go of it. */
+/* Free the device's buffers and let go of it. What peers may still reach is freed later (device_grave.h), and comm->board is NULL then. */
 void hoop_device_free(struct hoop_comm *comm);
 
 #endif

@@ -15,7 +15,7 @@ enum hoop_status hoop_device_agree(struct hoop_comm *comm);
 void hoop_device_links_drop(struct hoop_comm *comm);
 
 /* Free what peers could reach, after all of them have dropped their links. On a communicator that is dead they may still write there: then
- * the memory stays. */
+ * the memory stays for the end of the communicator. */
 void hoop_device_links_free(struct hoop_comm *comm);
 
 #else

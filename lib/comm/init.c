@@ -18,6 +18,7 @@
 #include "boot/share.h"
 #include "comm/comm.h"
 #include "comm/device.h"
+#include "comm/device_grave.h"
 #include "comm/device_links.h"
 #include "comm/device_meet.h"
 #include "comm/tune.h"
@@ -468,6 +469,8 @@ void hoop_comm_drop_links(struct hoop_comm *comm)
 
 void hoop_comm_free(struct hoop_comm *comm)
 {
+    const struct hoop_board *board = comm->board;
+
     hoop_stream_destroy(comm->helper);
     hoop_handle_orphan_all(comm);
     hoop_comm_drop_links(comm);
@@ -475,13 +478,14 @@ void hoop_comm_free(struct hoop_comm *comm)
     hoop_operators_free(comm);
     if (comm->domain)
         comm->domain->transport->close(comm->domain);
-    hoop_wait_free(&comm->wait);
-    hoop_watch_stop(comm->watch);
-    hoop_hosts_close(comm);
     hoop_device_free(comm);
+    hoop_wait_free(&comm->wait);
+    hoop_watch_stop(comm->watch); /* peers see that we have left: nothing of theirs is touched from here on */
+    hoop_hosts_close(comm);
     hoop_registry_clear(comm->heap);
     hoop_heap_free(comm->heap);
     hoop_board_close(comm->board);
+    hoop_device_graves_look(board);
     hoop_plan_cache_clear(&comm->plans);
     hoop_groups_free(comm->groups);
     hoop_free(comm->orders);

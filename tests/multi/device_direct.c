@@ -289,6 +289,61 @@ START_TEST(kernel_after_the_failure)
 }
 END_TEST
 
+static bool is_stopped(long process)
+{
+    char path[64], state = 0;
+
+    snprintf(path, sizeof path, "/proc/%ld/stat", process);
+    FILE *file = fopen(path, "re");
+    if (file == NULL || fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+        state = 0;
+    if (file)
+        fclose(file);
+    return state == 'T';
+}
+
+/* Rank 1 stands still, so nobody knows whether its kernels read what was lent to them. It gets a second to say that they do not, before
+ * rank 0 learns of the failure and may free its memory; rank 0 has caused it, so nothing else can take that long. */
+static int stand_still(struct harness_rank *self)
+{
+    struct hoop_comm *comm = harness_join(self);
+    struct place place;
+    void *buffer = NULL;
+
+    if (comm == NULL)
+        return 1;
+    open_place(&place, self->rank, comm);
+    HARNESS_EXPECT(hoop_mem_alloc(comm, &buffer, SPACE) == HOOP_OK && calls(&place, buffer, buffer) == 0);
+    self->report->at = (uint64_t)getpid();
+    atomic_store(&self->report->stage, 1);
+    if (self->rank == 0) {
+        while (atomic_load(&self->reports[1].stage) == 0)
+            usleep(1000);
+        const pid_t still = (pid_t)self->reports[1].at;
+        kill(still, SIGSTOP);
+        while (!is_stopped(still))
+            usleep(1000);
+        const uint64_t begun = hoop_now();
+        hoop_comm_abort(comm);
+        const enum hoop_status status = hoop_comm_async_error(comm);
+        const uint64_t waited = hoop_now() - begun;
+        kill(still, SIGCONT);
+        HARNESS_EXPECT(status == HOOP_ERR_ABORTED && waited > 900000000);
+    }
+    while (hoop_comm_async_error(comm) == HOOP_OK)
+        usleep(1000);
+    hoop_comm_destroy(comm);
+    cuda_close(&place.cuda);
+    return 0;
+}
+
+START_TEST(the_error_waits_for_peers)
+{
+    settings("auto");
+    harness_run(RANKS, stand_still, NULL, CAP);
+}
+END_TEST
+
 static int die_in_the_middle(struct harness_rank *self)
 {
     struct hoop_comm *comm = harness_join(self);
@@ -333,6 +388,89 @@ START_TEST(death_with_lent_memory)
 }
 END_TEST
 
+/* ---- what failed communicators leave ---- */
+
+static size_t free_bytes(const struct cuda_help *help)
+{
+    size_t left = 0, all;
+
+    ck_assert_int_eq(hoop_cuda_enter(help->cuda), HOOP_OK);
+    ck_assert_int_eq(help->cuda->driver->cuMemGetInfo(&left, &all), 0);
+    hoop_cuda_leave(help->cuda);
+    return left;
+}
+
+START_TEST(nothing_stays_of_threads)
+{
+    struct cuda_help own[RANKS];
+    struct hoop_comm *comm[RANKS];
+    size_t before[RANKS];
+    void *buffer;
+
+    settings("auto");
+    for (int rank = 0; rank < RANKS; rank++) {
+        cuda_open(&own[rank], rank, 0);
+        before[rank] = free_bytes(&own[rank]);
+    }
+    ck_assert_int_eq(hoop_comm_init_all(comm, RANKS), HOOP_OK);
+    for (int rank = 0; rank < RANKS; rank++) {
+        ck_assert_int_eq(hoop_mem_alloc(comm[rank], &buffer, SPACE), HOOP_OK);
+        ck_assert_uint_lt(free_bytes(&own[rank]), before[rank]);
+    }
+    hoop_comm_abort(comm[1]);
+    for (int rank = 0; rank < RANKS; rank++)
+        hoop_comm_destroy(comm[rank]);
+    for (int rank = 0; rank < RANKS; rank++) {
+        ck_assert_uint_eq(free_bytes(&own[rank]), before[rank]);
+        cuda_close(&own[rank]);
+    }
+}
+END_TEST
+
+/* Peers of other processes may come to their end later: then it is freed with the next communicator. */
+static int leave_nothing(struct harness_rank *self)
+{
+    const uint64_t deadline = hoop_deadline(CAP / 2.0);
+    struct cuda_help own;
+    struct place place;
+    void *buffer = NULL;
+    int rounds;
+
+    cuda_open(&own, self->rank, 0);
+    const size_t before = free_bytes(&own);
+    struct hoop_comm *comm = harness_join(self), *next;
+    if (comm == NULL)
+        return 1;
+    open_place(&place, self->rank, comm);
+    HARNESS_EXPECT(hoop_mem_alloc(comm, &buffer, SPACE) == HOOP_OK);
+    if (calls_until_lent(&place, buffer, buffer, &rounds) != 0)
+        return 1;
+    HARNESS_EXPECT(free_bytes(&own) < before);
+    hoop_barrier(comm, NULL); /* who leaves it last may see the failure already */
+    hoop_comm_abort(comm);
+    while (hoop_comm_async_error(comm) == HOOP_OK)
+        usleep(1000);
+    hoop_comm_destroy(comm);
+    cuda_close(&place.cuda);
+    while (free_bytes(&own) != before && !hoop_expired(deadline)) {
+        usleep(1000);
+        if (hoop_comm_init_rank(&next, 1, NULL, 0) == HOOP_OK)
+            hoop_comm_destroy(next);
+    }
+    const bool same = free_bytes(&own) == before;
+    if (!same)
+        fprintf(stderr, "rank %d: %zu bytes were free, and are %zu\n", self->rank, before, free_bytes(&own));
+    cuda_close(&own);
+    return same ? 0 : 1;
+}
+
+START_TEST(nothing_stays_of_processes)
+{
+    settings("auto");
+    harness_run(RANKS, leave_nothing, NULL, CAP);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     Suite *suite = suite_create("device memory that is lent");
@@ -347,7 +485,13 @@ int main(int argc, char **argv)
         tcase_add_test(all, opening_fails);
     tcase_add_loop_test(all, abort_with_lent_memory, 0, 4);
     tcase_add_test(all, kernel_after_the_failure);
+    if (cuda_suits("the_error_waits_for_peers", RANKS, false)) /* ranks that share a device are staged */
+        tcase_add_test(all, the_error_waits_for_peers);
     tcase_add_test(all, death_with_lent_memory);
+    if (cuda_suits("nothing_stays", RANKS, true)) { /* others may use a real device */
+        tcase_add_test(all, nothing_stays_of_threads);
+        tcase_add_test(all, nothing_stays_of_processes);
+    }
     suite_add_tcase(suite, all);
     return harness_suite(suite);
 }
