@@ -56,6 +56,9 @@ bench FACTS_CURRENT=1 LD_PRELOAD="$scratch/old/libcuda.so.1" && fail 'the contex
 has 'old driver' "a CUDA context is current, but hoop cannot use its device: $old; or set HOOP_DEVICE=none"
 bench FACTS_CURRENT=1 LD_PRELOAD="$scratch/old/libcuda.so.1" HOOP_DEVICE=none || fail "HOOP_DEVICE=none: $(cat "$scratch/out")"
 
+FACTS_MIG=1 info
+has 'part of a GPU' '^  cuda:3  *NVIDIA Test 1 MIG 1g.5gb, 0000:a1:00.0, '
+has 'part of a GPU' '^  *MIG-44444444-4444-4444-4444-444444444444'
 FACTS_DEVICES=0 info
 has 'no device' '^  none  *the CUDA driver .*libcuda.so.1 finds no device; does CUDA_VISIBLE_DEVICES hide them\?$'
 FACTS_INIT=100 info
@@ -71,6 +74,8 @@ has legend '^  GPU3: CUDA device 3, NVIDIA Test 3; peer access to GPU2$'
 lacks fabric 'NV[0-9]'
 FACTS_DEVICES=1 topo
 has 'one GPU' '^  GPU0: CUDA device 0, NVIDIA Test 0; no peer access$'
+FACTS_DEVICES=2 FACTS_MIG=1 topo --json
+has 'parts of a GPU' '"bus": "0000:a0:00.0".*"names": "cuda0,cuda1".*"cuda_ordinal": \{"value": 0, '
 FACTS_FABRIC=1 FACTS_ISLAND=2 topo
 row GPU1 'NV\?' ' X ' '\?' '\?'
 has 'unknown count' 'NV\?: nobody told how many'

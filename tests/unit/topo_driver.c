@@ -6,6 +6,7 @@
  * FACTS_FABRIC    1: and do so over a fabric, with atomic operations.
  * FACTS_INIT      what cuInit returns.
  * FACTS_CURRENT   1: a context is current.
+ * FACTS_MIG       1: devices 0 and 1, 2 and 3, … are the parts of one GPU.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +36,11 @@ static int reach(int a, int b)
     const int island = number("FACTS_ISLAND", 64);
 
     return a != b && a / island == b / island;
+}
+
+static int gpu_of(hoop_cu_device device)
+{
+    return number("FACTS_MIG", 0) ? device / 2 : device;
 }
 
 FACT(cuInit)(unsigned flags)
@@ -82,7 +88,8 @@ FACT(cuDeviceGet)(hoop_cu_device *device, int ordinal)
 
 FACT(cuDeviceGetName)(char *name, int size, hoop_cu_device device)
 {
-    snprintf(name, (size_t)size, "NVIDIA Test %d", device);
+    snprintf(name, (size_t)size, number("FACTS_MIG", 0) ? "NVIDIA Test %d MIG 1g.5gb" : "NVIDIA Test %d",
+             gpu_of(device));
     return HOOP_CU_SUCCESS;
 }
 
@@ -108,7 +115,7 @@ FACT(cuDeviceGetAttribute)(int *value, hoop_cu_device_attribute attribute, hoop_
 
 FACT(cuDeviceGetPCIBusId)(char *text, int size, hoop_cu_device device)
 {
-    snprintf(text, (size_t)size, "0000:%02X:00.0", 0xa0 + device);
+    snprintf(text, (size_t)size, "0000:%02X:00.0", 0xa0 + gpu_of(device));
     return HOOP_CU_SUCCESS;
 }
 
