@@ -139,16 +139,7 @@ struct hoop_handle;
 struct hoop_stream;
 typedef struct hoop_stream hoop_stream;
 
-/* Device memory. On a rank that has a CUDA device (hoop_comm_device) the buffers of collectives and messages may be memory of that device
- * instead of host memory (all that the host can read counts as host memory: pinned and managed memory, too). All buffers of one call
- * are of one kind, on all ranks: else HOOP_ERR_ARG, or HOOP_ERR_MISMATCH on every rank; hoop_send and hoop_recv may differ.
- *
- * With stream NULL a call on device memory follows what was given to the legacy default stream of the device, and returns with the result.
- * With a CUDA stream it returns at once (it may take a moment to get memory) and runs in the order of that stream; a later
- * error is told by hoop_comm_async_error. A host stream with device memory, or a CUDA stream with host memory, is HOOP_ERR_ARG. A call without
- * any element is of the kind of its stream. Calls that go through the host (hoop_explain tells which way
- * and why; messages, uneven blocks, created operators and sums of 8- and 16-bit floats always do) cannot be captured into a graph:
- * HOOP_ERR_UNSUPPORTED. */
+/* Buffers may be memory of the rank's CUDA device: hoop/device.h says which, and in what order such calls run. */
 
 /* Where and how the ranks of one communicator meet. Treat it as a secret: it holds the 256-bit key. */
 struct hoop_unique_id {

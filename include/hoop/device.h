@@ -12,6 +12,21 @@
 extern "C" {
 #endif
 
+/* Device memory. On a rank that has a CUDA device (hoop_comm_device) the buffers of collectives and messages may be memory of that device
+ * instead of host memory (all that the host can read counts as host memory: pinned and managed memory, too). All buffers of one call
+ * are of one kind, on all ranks: else HOOP_ERR_ARG, or HOOP_ERR_MISMATCH on every rank; hoop_send and hoop_recv may differ.
+ *
+ * With stream NULL a call on device memory follows what was given to the legacy default stream of the device, and returns with the result.
+ * With a CUDA stream it returns at once (it may take a moment to get memory) and runs in the order of that stream; a later
+ * error is told by hoop_comm_async_error. A host stream with device memory, or a CUDA stream with host memory, is HOOP_ERR_ARG. A call without
+ * any element is of the kind of its stream. Calls that go through the host (hoop_explain tells which way
+ * and why) cannot be captured into a graph: HOOP_ERR_UNSUPPORTED.
+ *
+ * Kernels and copies of several communicators, or of several ranks of one process, wait on one device at the same time, each in its stream. A
+ * device has a limited number of queues for streams: 8, or what the environment variable CUDA_DEVICE_MAX_CONNECTIONS says when
+ * CUDA starts, at most 32. Streams that share one wait for each other, and so perhaps for ever. Set the variable to the number of streams that
+ * have such calls at the same time and three more for each communicator, or to 32, where that is more than 8. */
+
 /* A CUDA device that this process sees. Set size to sizeof(struct hoop_device) before the call. */
 struct hoop_device {
     size_t size;      /* of this struct, for later growth */
