@@ -30,7 +30,7 @@ static void look(struct hoop_kernels *kernels)
     struct hoop_comm *comm = kernels->comm;
     int peer = comm->rank;
 
-    const enum hoop_status status = hoop_cuda_exec_verdict(kernels->exec, &peer);
+    const enum hoop_status status = hoop_program_verdict(hoop_cuda_exec_report(kernels->exec), &peer);
     if (status == HOOP_ERR_MISMATCH && !hoop_verdict_stands(comm->board)) {
         const int a = peer < comm->rank ? peer : comm->rank, b = peer < comm->rank ? comm->rank : peer;
         hoop_verdict_pass(comm->board, (struct hoop_verdict){HOOP_VERDICT_MISMATCH, a, b, (unsigned)comm->sequence});
@@ -46,8 +46,9 @@ static void look_for_late(struct hoop_kernels *kernels)
     uint64_t call;
     char text[400];
 
-    atomic_store(&hoop_board_card(comm->board, comm->rank)->begun, hoop_cuda_exec_begun(kernels->exec));
-    const uint64_t stands = hoop_cuda_exec_standstill(kernels->exec, &call);
+    atomic_store(&hoop_board_card(comm->board, comm->rank)->begun,
+                 hoop_program_begun(hoop_cuda_exec_report(kernels->exec)));
+    const uint64_t stands = hoop_program_standstill(hoop_cuda_exec_report(kernels->exec), &call);
     if (stands == 0 || stands != kernels->seen) {
         hoop_wait_begin(wait, call);
         kernels->seen = stands;
@@ -56,7 +57,8 @@ static void look_for_late(struct hoop_kernels *kernels)
     const bool first = wait->begun == 0;
     const uint64_t report = wait->next_report;
     hoop_wait_look(wait);
-    if (!first && wait->next_report != report && hoop_cuda_exec_waits(kernels->exec, text, sizeof text) > 0)
+    if (!first && wait->next_report != report &&
+        hoop_program_waits(hoop_cuda_exec_report(kernels->exec), text, sizeof text) > 0)
         hoop_log(HOOP_LOG_WARN, comm->rank, "on device %d %s", kernels->cuda->device.ordinal, text);
 }
 
@@ -73,7 +75,7 @@ static void give_up(struct hoop_kernels *kernels)
     pthread_mutex_unlock(&kernels->gate);
     do
         usleep(500); /* also, whoever began before it could see the flag has said so by then */
-    while (hoop_cuda_exec_runs(kernels->exec) && !hoop_expired(deadline));
+    while (hoop_program_runs(hoop_cuda_exec_report(kernels->exec)) && !hoop_expired(deadline));
     atomic_store_explicit(&hoop_board_card(comm->board, comm->rank)->let_go, 1, memory_order_release);
     hoop_comm_condemned(comm);
 }

@@ -23,8 +23,9 @@ struct program {
 struct hoop_cuda_exec {
     struct hoop_cuda *cuda;
     const struct hoop_cuda_code *code;
-    int ranks, lanes;
-    int held; /* lanes that may be resident */
+    int ranks, lanes; /* lanes: of plans */
+    int pipe_lanes;   /* of messages, too */
+    int held;         /* lanes that may be resident */
     hoop_cu_stream uploads;
     hoop_cu_event ended; /* of the last launch */
     bool launched;
@@ -122,11 +123,12 @@ enum hoop_status hoop_cuda_exec_scratch(struct hoop_cuda_exec *exec, int use, si
 
 static enum hoop_status make_tables(struct hoop_cuda_exec *exec)
 {
-    const size_t pipes = (size_t)exec->ranks * (size_t)exec->lanes;
+    const size_t pipes = (size_t)exec->ranks * (size_t)exec->pipe_lanes;
     const size_t pipe_bytes = pipes * sizeof(struct hoop_device_pipe),
-                 state_bytes = (size_t)exec->lanes * sizeof(struct hoop_device_state),
+                 state_bytes = (size_t)exec->pipe_lanes * sizeof(struct hoop_device_state),
                  view_bytes = HOOP_CUDA_VIEWS * (size_t)exec->ranks * sizeof(uint64_t);
 
+    hoop_cu_address messages; /* now, since to take memory may wait for the device */
     exec->connected = hoop_calloc(pipes, sizeof *exec->connected);
     if (exec->connected == NULL)
         return HOOP_ERR_MEMORY;
@@ -137,6 +139,8 @@ static enum hoop_status make_tables(struct hoop_cuda_exec *exec)
         status = take_block(exec, view_bytes, &exec->views);
     if (status == HOOP_OK)
         status = take_block(exec, 2 * (size_t)exec->ranks * sizeof(struct hoop_device_block), &exec->blocks_at);
+    if (status == HOOP_OK)
+        status = hoop_cuda_exec_scratch(exec, HOOP_CUDA_MESSAGES, 1, &messages);
     if (status == HOOP_OK)
         status = fill(exec, exec->pipes, 0, pipe_bytes);
     if (status == HOOP_OK)
@@ -158,15 +162,16 @@ enum hoop_status hoop_cuda_exec_new(struct hoop_cuda_exec **made, struct hoop_cu
 {
     struct hoop_cuda_exec *exec;
 
-    if (ranks < 1 || lanes < 1 || lanes > HOOP_DEVICE_LANES)
+    if (ranks < 1 || lanes < 1 || lanes > HOOP_DEVICE_PLAN_LANES)
         return hoop_fail(HOOP_ERR_ARG, "%d lanes for %d ranks: a device has 1 … %d lanes", lanes, ranks,
-                         HOOP_DEVICE_LANES);
+                         HOOP_DEVICE_PLAN_LANES);
     exec = hoop_calloc(1, sizeof *exec);
     if (exec == NULL)
         return HOOP_ERR_MEMORY;
     exec->cuda = cuda;
     exec->ranks = ranks;
     exec->lanes = lanes;
+    exec->pipe_lanes = lanes + HOOP_DEVICE_MESSAGE_LANES;
     enum hoop_status status = hoop_cuda_code_get(cuda, &exec->code);
     if (status == HOOP_OK)
         exec->held = hoop_cuda_code_hold(cuda, lanes);
@@ -225,12 +230,12 @@ void hoop_cuda_exec_set_lanes(struct hoop_cuda_exec *exec, int lanes)
 enum hoop_status hoop_cuda_exec_connect(struct hoop_cuda_exec *exec, int peer, int lane,
                                         const struct hoop_device_link *link)
 {
-    const size_t place = (size_t)peer * (size_t)exec->lanes + (size_t)lane;
+    const size_t place = (size_t)peer * (size_t)exec->pipe_lanes + (size_t)lane;
     const struct hoop_device_pipe pipe = hoop_program_pipe(link);
 
-    if (peer < 0 || peer >= exec->ranks || lane < 0 || lane >= exec->lanes)
+    if (peer < 0 || peer >= exec->ranks || lane < 0 || lane >= exec->pipe_lanes)
         return hoop_fail(HOOP_ERR_ARG, "link to rank %d, lane %d: there are %d ranks and %d lanes", peer, lane,
-                         exec->ranks, exec->lanes);
+                         exec->ranks, exec->pipe_lanes);
     if (link->frame % 16 || link->slots < 2)
         return hoop_fail(
             HOOP_ERR_ARG,
@@ -250,7 +255,7 @@ void hoop_cuda_exec_join(struct hoop_cuda_exec *exec, struct hoop_cuda_team *tea
 
 bool hoop_cuda_exec_connected(const struct hoop_cuda_exec *exec, int peer, int lane)
 {
-    return exec->connected[(size_t)peer * (size_t)exec->lanes + (size_t)lane];
+    return exec->connected[(size_t)peer * (size_t)exec->pipe_lanes + (size_t)lane];
 }
 
 /* ---- programs ---- */
@@ -383,10 +388,10 @@ enum hoop_status hoop_cuda_exec_lead(struct hoop_cuda_exec *exec, hoop_cu_stream
     return status;
 }
 
-/* Threads that the largest piece keeps busy, in whole warps. */
-static int threads_for(const struct hoop_cuda_exec *exec, const struct hoop_binding *binding)
+/* Threads that a piece of so many bytes keeps busy, in whole warps. */
+static int threads_for(const struct hoop_cuda_exec *exec, size_t bytes)
 {
-    const size_t units = (binding->piece * binding->element + 15) / 16, warps = (units + WARP - 1) / WARP;
+    const size_t units = (bytes + 15) / 16, warps = (units + WARP - 1) / WARP;
     const size_t threads = warps > 0 ? warps * WARP : WARP;
 
     return threads < (size_t)exec->code->threads ? (int)threads : exec->code->threads;
@@ -408,38 +413,37 @@ static enum hoop_status bring_blocks(struct hoop_cuda_exec *exec, const struct h
     return status;
 }
 
-static enum hoop_status enqueue(struct hoop_cuda_exec *exec, const struct hoop_cuda_call *call,
-                                struct hoop_device_call *argument, hoop_cu_stream stream)
+/* Behind what launches share and this one brings. */
+static enum hoop_status enqueue(struct hoop_cuda_exec *exec, struct hoop_device_call *argument, size_t piece,
+                                hoop_cu_stream stream)
 {
-    const int threads = threads_for(exec, call->binding);
-    enum hoop_status status = hoop_cuda_exec_follow(exec, stream);
+    const int threads = threads_for(exec, piece);
+    const enum hoop_status status =
+        exec->team ? hoop_cuda_team_launch(exec->team, exec->seat, argument, threads, stream, exec->wait)
+                   : launch(exec, exec->code->interpret, (int)argument->lanes, threads, argument, stream);
 
-    if (status == HOOP_OK && call->binding->in_blocks)
-        status = bring_blocks(exec, call->binding, argument, stream);
-    if (status == HOOP_OK)
-        status = exec->team ? hoop_cuda_team_launch(exec->team, exec->seat, argument, threads, stream, exec->wait)
-                            : launch(exec, exec->code->interpret, (int)call->plan->lanes, threads, argument, stream);
     return status == HOOP_OK ? hoop_cuda_exec_lead(exec, stream) : status;
+}
+
+/* What all launches have. */
+static struct hoop_device_call argument_of(const struct hoop_cuda_exec *exec, uint64_t tag, uint64_t number)
+{
+    return (struct hoop_device_call){.pipe = exec->pipes,
+                                     .state = exec->states,
+                                     .report = exec->report_address,
+                                     .tag = tag,
+                                     .number = number,
+                                     .lend = LEND_LEAST,
+                                     .views = exec->views,
+                                     .ranks = (uint32_t)exec->ranks,
+                                     .pipe_lanes = (uint32_t)exec->pipe_lanes,
+                                     .state_lanes = (uint32_t)exec->lanes};
 }
 
 enum hoop_status hoop_cuda_exec_launch(struct hoop_cuda_exec *exec, const struct hoop_cuda_call *call,
                                        hoop_cu_stream stream)
 {
-    struct hoop_device_call argument = {.pipe = exec->pipes,
-                                        .state = exec->states,
-                                        .report = exec->report_address,
-                                        .in = call->in,
-                                        .out = call->out,
-                                        .tmp = call->tmp,
-                                        .tag = call->tag,
-                                        .number = call->number,
-                                        .lend = LEND_LEAST,
-                                        .views = exec->views,
-                                        .in_view = call->in_view,
-                                        .out_view = call->out_view,
-                                        .ranks = (uint32_t)exec->ranks,
-                                        .pipe_lanes = (uint32_t)exec->lanes,
-                                        .state_lanes = (uint32_t)exec->lanes};
+    struct hoop_device_call argument = argument_of(exec, call->tag, call->number);
 
     if ((int)call->plan->lanes > hoop_cuda_exec_lanes(exec))
         return hoop_fail(
@@ -447,8 +451,62 @@ enum hoop_status hoop_cuda_exec_launch(struct hoop_cuda_exec *exec, const struct
             call->plan->algo->name, call->plan->lanes, exec->cuda->device.ordinal, hoop_cuda_exec_lanes(exec));
     hoop_program_bind(&argument, call->plan, call->binding, call->type, call->op, HOOP_DEVICE_SMALL);
     argument.flags |= (call->keep_in ? HOOP_DEVICE_KEEP_IN : 0) | (call->keep_out ? HOOP_DEVICE_KEEP_OUT : 0);
-    const enum hoop_status status = program_of(exec, call->plan, &argument.lane);
-    return status == HOOP_OK ? enqueue(exec, call, &argument, stream) : status;
+    argument.in = call->in;
+    argument.out = call->out;
+    argument.tmp = call->tmp;
+    argument.in_view = call->in_view;
+    argument.out_view = call->out_view;
+    enum hoop_status status = program_of(exec, call->plan, &argument.lane);
+    if (status == HOOP_OK)
+        status = hoop_cuda_exec_follow(exec, stream);
+    if (status == HOOP_OK && call->binding->in_blocks)
+        status = bring_blocks(exec, call->binding, &argument, stream);
+    return status == HOOP_OK ? enqueue(exec, &argument, call->binding->piece * call->binding->element, stream) : status;
+}
+
+/* ---- messages ---- */
+
+/* The list, and behind it what the kernel notes of it. Launches follow each other, so all use one place. */
+static enum hoop_status bring_messages(struct hoop_cuda_exec *exec, const struct hoop_cuda_messages *messages,
+                                       struct hoop_device_call *argument, hoop_cu_stream stream)
+{
+    const size_t queues = hoop_program_queues(messages->message, messages->messages),
+                 bytes = hoop_program_messages_bytes(messages->messages, queues),
+                 notes = queues * (size_t)messages->parts * sizeof(struct hoop_device_progress);
+    hoop_cu_address place;
+
+    enum hoop_status status = hoop_cuda_exec_scratch(exec, HOOP_CUDA_MESSAGES, bytes + notes, &place);
+    if (status != HOOP_OK)
+        return status;
+    void *memory = hoop_calloc(1, bytes);
+    if (memory == NULL)
+        return HOOP_ERR_MEMORY;
+    argument->lane = place;
+    hoop_program_messages(messages->message, messages->messages, messages->parts, place, memory);
+    status = hoop_cuda_exec_follow(exec, stream);
+    if (status == HOOP_OK)
+        status = hoop_cuda_bring(exec->bring, place, memory, bytes, stream);
+    hoop_free(memory);
+    return status;
+}
+
+enum hoop_status hoop_cuda_exec_messages(struct hoop_cuda_exec *exec, const struct hoop_cuda_messages *messages,
+                                         hoop_cu_stream stream)
+{
+    const uint64_t most = hoop_program_largest(messages->message, messages->messages);
+    struct hoop_device_call argument = argument_of(exec, messages->tag, messages->number);
+
+    argument.flags = HOOP_DEVICE_MESSAGES;
+    argument.element = 1;
+    argument.type = HOOP_U8;
+    argument.op = HOOP_SUM;
+    argument.first_lane = messages->ordered ? 0 : (uint32_t)exec->lanes;
+    argument.lanes = hoop_program_parts(most, (uint32_t)messages->parts);
+    if ((int)argument.lanes > exec->held)
+        return hoop_fail(HOOP_ERR_UNSUPPORTED, "messages take %u blocks, but device %d holds %d at once",
+                         argument.lanes, exec->cuda->device.ordinal, exec->held);
+    const enum hoop_status status = bring_messages(exec, messages, &argument, stream);
+    return status == HOOP_OK ? enqueue(exec, &argument, most, stream) : status;
 }
 
 enum hoop_status hoop_cuda_exec_view(struct hoop_cuda_exec *exec, int row, const uint64_t *shift, hoop_cu_stream stream)
@@ -510,27 +568,7 @@ void hoop_cuda_exec_abort(struct hoop_cuda_exec *exec)
     __atomic_store_n(&exec->report->abort, 1, __ATOMIC_RELEASE);
 }
 
-enum hoop_status hoop_cuda_exec_verdict(const struct hoop_cuda_exec *exec, int *peer)
+const struct hoop_device_report *hoop_cuda_exec_report(const struct hoop_cuda_exec *exec)
 {
-    return hoop_program_verdict(exec->report, peer);
-}
-
-uint64_t hoop_cuda_exec_standstill(const struct hoop_cuda_exec *exec, uint64_t *call)
-{
-    return hoop_program_standstill(exec->report, call);
-}
-
-bool hoop_cuda_exec_runs(const struct hoop_cuda_exec *exec)
-{
-    return hoop_program_runs(exec->report);
-}
-
-uint64_t hoop_cuda_exec_begun(const struct hoop_cuda_exec *exec)
-{
-    return hoop_program_begun(exec->report);
-}
-
-int hoop_cuda_exec_waits(const struct hoop_cuda_exec *exec, char *text, size_t size)
-{
-    return hoop_program_waits(exec->report, text, size);
+    return exec->report;
 }

@@ -21,7 +21,8 @@
 
 struct hoop_cuda_exec;
 
-/* Make it for `ranks` ranks and lanes 0 … lanes - 1, at most HOOP_DEVICE_LANES. cuda stays the caller's and must outlive it.
+/* Make it for `ranks` ranks and lanes 0 … lanes - 1 of plans, at most HOOP_DEVICE_PLAN_LANES, behind which come HOOP_DEVICE_MESSAGE_LANES
+ * of messages. cuda stays the caller's and must outlive it.
  * Errors: HOOP_ERR_UNSUPPORTED (no device code for this device: says why), HOOP_ERR_MEMORY, HOOP_ERR_SYSTEM. */
 enum hoop_status hoop_cuda_exec_new(struct hoop_cuda_exec **exec, struct hoop_cuda *cuda, int ranks, int lanes);
 
@@ -64,6 +65,20 @@ struct hoop_cuda_call {
 enum hoop_status hoop_cuda_exec_launch(struct hoop_cuda_exec *exec, const struct hoop_cuda_call *call,
                                        hoop_cu_stream stream);
 
+/* Messages that go on side by side, as one launch. */
+struct hoop_cuda_messages {
+    const struct hoop_device_message *message; /* those of one peer and kind one behind the other, in their order */
+    size_t messages;
+    bool ordered; /* they are a collective: on the lanes of plans, in the chain of calls; else on those of messages */
+    int parts;    /* most of one message, 1 … the lanes that they are on; equal at both ends */
+    uint64_t tag; /* as in a call; all messages that are not ordered have the same one */
+    uint64_t number; /* of the call, for reports; 0: none */
+};
+
+/* Enqueue the messages; the list is the caller's again on return.   Blocking, errors: as hoop_cuda_exec_launch. */
+enum hoop_status hoop_cuda_exec_messages(struct hoop_cuda_exec *exec, const struct hoop_cuda_messages *messages,
+                                         hoop_cu_stream stream);
+
 /* What is given to the stream from now on comes behind all launches so far, also those of other streams; and the other way round: launches
  * from now on come behind what the stream was given so far. For what stands around launches and shares memory with them. Nothing while
  * the stream is being captured. */
@@ -84,22 +99,14 @@ enum hoop_status hoop_cuda_exec_upload(struct hoop_cuda_exec *exec, const struct
 
 /* Device memory for one of a few uses (TMP, widened inputs, …): at least so many bytes, kept until the executor is freed. A block that
  * has become too small is kept as well, since launches and graphs may use it. */
-enum { HOOP_CUDA_SCRATCHES = 4 };
+enum { HOOP_CUDA_MESSAGES = 3, HOOP_CUDA_SCRATCHES = 5 }; /* MESSAGES: the executor's own */
 enum hoop_status hoop_cuda_exec_scratch(struct hoop_cuda_exec *exec, int use, size_t bytes, hoop_cu_address *address);
 
 /* Make whoever waits in a kernel give up; for good. */
 void hoop_cuda_exec_abort(struct hoop_cuda_exec *exec);
 
-/* What the kernels have reported so far: HOOP_OK, HOOP_ERR_MISMATCH with the peer, HOOP_ERR_ABORTED. */
-enum hoop_status hoop_cuda_exec_verdict(const struct hoop_cuda_exec *exec, int *peer);
-
-/* Where lanes stand and which call they are in, as hoop_program_standstill and hoop_program_begun. */
-uint64_t hoop_cuda_exec_standstill(const struct hoop_cuda_exec *exec, uint64_t *call);
-uint64_t hoop_cuda_exec_begun(const struct hoop_cuda_exec *exec);
-bool hoop_cuda_exec_runs(const struct hoop_cuda_exec *exec);
-
-/* For people: what lanes have been waiting for since long; how many do. */
-int hoop_cuda_exec_waits(const struct hoop_cuda_exec *exec, char *text, size_t size);
+/* What the kernels report, for the functions of program.h; of the executor. Any thread, also while kernels run. */
+const struct hoop_device_report *hoop_cuda_exec_report(const struct hoop_cuda_exec *exec);
 
 /* ---- vectors, in stream order; buffers aligned to their elements ---- */
 

@@ -156,6 +156,70 @@ void hoop_program_blocks(const struct hoop_binding *binding, int ranks, struct h
     }
 }
 
+/* ---- messages ---- */
+
+size_t hoop_program_queues(const struct hoop_device_message *message, size_t messages)
+{
+    size_t queues = messages > 0;
+
+    for (size_t i = 1; i < messages; i++)
+        queues += message[i].kind != message[i - 1].kind || message[i].peer != message[i - 1].peer;
+    return queues;
+}
+
+uint64_t hoop_program_largest(const struct hoop_device_message *message, size_t messages)
+{
+    uint64_t most = 0;
+
+    for (size_t i = 0; i < messages; i++)
+        most = message[i].bytes > most ? message[i].bytes : most;
+    return most;
+}
+
+uint32_t hoop_program_parts(uint64_t bytes, uint32_t most)
+{
+    const uint64_t parts = bytes / HOOP_DEVICE_PART + (bytes % HOOP_DEVICE_PART != 0);
+
+    return parts == 0 ? 1 : parts < most ? (uint32_t)parts : most;
+}
+
+/* Three tables, each of whole lines. */
+static size_t lines(size_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+size_t hoop_program_messages_bytes(size_t messages, size_t queues)
+{
+    return lines(sizeof(struct hoop_device_exchange)) + lines(queues * sizeof(struct hoop_device_queue)) +
+           lines(messages * sizeof(struct hoop_device_message));
+}
+
+void hoop_program_messages(const struct hoop_device_message *message, size_t messages, int parts, uint64_t address,
+                           void *memory)
+{
+    const size_t queues = hoop_program_queues(message, messages), queue_at = lines(sizeof(struct hoop_device_exchange)),
+                 message_at = queue_at + lines(queues * sizeof(struct hoop_device_queue));
+    struct hoop_device_queue *queue = (void *)((unsigned char *)memory + queue_at);
+
+    *(struct hoop_device_exchange *)memory =
+        (struct hoop_device_exchange){.queue = address + queue_at,
+                                      .message = address + message_at,
+                                      .progress = address + hoop_program_messages_bytes(messages, queues),
+                                      .queues = (uint32_t)queues,
+                                      .parts = (uint32_t)parts};
+    memcpy((unsigned char *)memory + message_at, message, messages * sizeof *message);
+    for (uint32_t i = 0; i < messages; i++) {
+        if (i > 0 && (message[i].kind != message[i - 1].kind || message[i].peer != message[i - 1].peer))
+            queue++;
+        else if (i > 0) {
+            queue->end = i + 1;
+            continue;
+        }
+        *queue = (struct hoop_device_queue){i, i + 1};
+    }
+}
+
 struct hoop_device_pipe hoop_program_pipe(const struct hoop_device_link *link)
 {
     return (struct hoop_device_pipe){.out_frames = link->out_frames,
@@ -192,9 +256,30 @@ enum hoop_status hoop_program_verdict(const struct hoop_device_report *report, i
                              (unsigned long long)look(&lane->call), *peer, l, (unsigned long long)look(&lane->theirs),
                              (unsigned long long)look(&lane->ours));
         }
+        if (verdict == HOOP_DEVICE_PAIR) {
+            *peer = (int)(look(&lane->wait) >> 8);
+            return hoop_fail(HOOP_ERR_MISMATCH, "rank %d sends %llu elements where this rank expects %llu", *peer,
+                             (unsigned long long)look(&lane->theirs), (unsigned long long)look(&lane->ours));
+        }
         aborted |= verdict == HOOP_DEVICE_ABORTED;
     }
     return aborted ? hoop_fail(HOOP_ERR_ABORTED, "the call was aborted on the device") : HOOP_OK;
+}
+
+bool hoop_program_pair(const struct hoop_device_report *report, struct hoop_program_pair *pair)
+{
+    for (int l = 0; l < HOOP_DEVICE_LANES; l++) {
+        const struct hoop_device_lane_report *lane = &report->lane[l];
+        if (look(&lane->verdict) != HOOP_DEVICE_PAIR)
+            continue;
+        *pair = (struct hoop_program_pair){.peer = (int)(look(&lane->wait) >> 8),
+                                           .expected = look(&lane->ours),
+                                           .sent = look(&lane->theirs),
+                                           .expected_shape = (uint32_t)look(&lane->number),
+                                           .sent_shape = (uint32_t)look(&lane->step)};
+        return true;
+    }
+    return false;
 }
 
 static uint64_t mix(uint64_t hash, uint64_t value)

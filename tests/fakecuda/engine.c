@@ -180,7 +180,7 @@ static void synchronize(void)
         fake_leave();
 }
 
-/* Look again a few times, give the processor away, then sleep until the bell of that word is rung or 2 ms are over. */
+/* Look again a few times, give the processor away, then sleep until the bell of that word (0: of any) is rung or 2 ms are over. */
 static void poll_word(xg address)
 {
     leave_if_broken();

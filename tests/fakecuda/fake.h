@@ -205,8 +205,8 @@ uint64_t fake_charged(int device);
 /* ---- what processes share ---- */
 
 /* Bells: counters that are rung when something changed; who waits notes the count, looks again, and sleeps. Bell 0 is for
- * fences, streams and host functions; kernels wait at one chosen by where in its page the word lies. */
-enum { FAKE_BELLS = 64 };
+ * fences, streams and host functions; kernels wait at one chosen by where in its page the word lies, or at the last one for any word. */
+enum { FAKE_BELLS = 64, FAKE_BELL_ANY = FAKE_BELLS - 1 };
 int fake_share_init(void);
 void fake_share_end(void);
 void fake_ring(int bell);
@@ -214,7 +214,7 @@ void fake_ring_all(void);
 uint32_t fake_bell_note(int bell); /* count the caller as a waiter and note the count */
 void fake_bell_sleep(int bell, uint32_t noted, long nanoseconds);
 void fake_bell_leave(int bell);
-int fake_bell_of(uint64_t address);
+int fake_bell_of(uint64_t address); /* 0: any word */
 /* Who has opened whose memory. fake_import_count: by processes that live. */
 void fake_import_note(pid_t owner, uint64_t id, bool open);
 int fake_import_count(pid_t owner, uint64_t id);

@@ -79,11 +79,13 @@ void fake_share_end(void)
 
 void fake_ring(int bell)
 {
-    struct bell *rung = &share->bells[bell];
+    struct bell *rung = &share->bells[bell], *any = &share->bells[FAKE_BELL_ANY];
 
     atomic_fetch_add(&rung->count, 1);
     if (atomic_load(&rung->waiters) > 0)
         syscall(SYS_futex, &rung->count, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    if (bell != 0 && rung != any && atomic_load(&any->waiters) > 0)
+        fake_ring(FAKE_BELL_ANY);
 }
 
 void fake_ring_all(void)
@@ -113,7 +115,7 @@ void fake_bell_leave(int bell)
 /* Pages lie at different addresses in different processes, but a word has the same place in its page. */
 int fake_bell_of(uint64_t address)
 {
-    return 1 + (int)((address >> 6) % 63);
+    return address == 0 ? FAKE_BELL_ANY : 1 + (int)((address >> 6) % (FAKE_BELL_ANY - 1));
 }
 
 void fake_import_note(pid_t owner, uint64_t id, bool open)

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 if HAVE_CHECK
-check_PROGRAMS += tests/unit/device_plans tests/unit/device_vector tests/unit/device_words
-TESTS += tests/unit/device_plans tests/unit/device_vector tests/unit/device_words
+check_PROGRAMS += tests/unit/device_messages tests/unit/device_plans tests/unit/device_vector tests/unit/device_words
+TESTS += tests/unit/device_messages tests/unit/device_plans tests/unit/device_vector tests/unit/device_words
+tests_unit_device_messages_SOURCES = tests/unit/device_messages.c tests/device.c tests/device.h
+tests_unit_device_messages_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_unit_device_messages_LDADD = libhoop_device.la $(TEST_LIBS)
 tests_unit_device_words_SOURCES = tests/unit/device_words.c
 tests_unit_device_words_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_unit_device_words_LDADD = $(TEST_LIBS)

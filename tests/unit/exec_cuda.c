@@ -140,7 +140,7 @@ static void check_all(const struct hoop_case *c, int stream)
 
     for (int i = 0; i < RANKS; i++) {
         GOOD(hoop_cuda_stream_wait(rank[i].device.cuda, rank[i].device.stream[stream], hoop_deadline(60)));
-        GOOD(hoop_cuda_exec_verdict(rank[i].exec, &peer));
+        GOOD(hoop_program_verdict(hoop_cuda_exec_report(rank[i].exec), &peer));
         cuda_copy(&rank[i].device, data, (void *)(uintptr_t)rank[i].out, case_out_bytes(c), rank[i].device.stream[1]);
         cuda_synchronize(&rank[i].device, rank[i].device.stream[1]);
         ck_assert_msg(case_check(c, i, data, text, sizeof text), "%s", text);
@@ -221,7 +221,7 @@ START_TEST(aborts)
         launch_one(&sum, i, 9, 0);
     for (int i = 0; i < 5000 && waits == 0; i++) {
         usleep(1000);
-        waits = hoop_cuda_exec_waits(rank[0].exec, text, sizeof text);
+        waits = hoop_program_waits(hoop_cuda_exec_report(rank[0].exec), text, sizeof text);
     }
     ck_assert_int_ge(waits, 1);
     ck_assert_msg(strstr(text, "call 5") && strstr(text, "rank 3"), "%s", text);
@@ -229,7 +229,7 @@ START_TEST(aborts)
         hoop_cuda_exec_abort(rank[i].exec);
     for (int i = 0; i < RANKS - 1; i++) {
         GOOD(hoop_cuda_stream_wait(rank[i].device.cuda, rank[i].device.stream[0], hoop_deadline(60)));
-        ck_assert_int_eq(hoop_cuda_exec_verdict(rank[i].exec, &peer), HOOP_ERR_ABORTED);
+        ck_assert_int_eq(hoop_program_verdict(hoop_cuda_exec_report(rank[i].exec), &peer), HOOP_ERR_ABORTED);
     }
     close_all();
 }
@@ -248,7 +248,8 @@ START_TEST(mismatches)
     for (int turn = 0; turn < 5000 && found == 0; turn++) {
         usleep(1000);
         for (int i = 0; i < RANKS; i++)
-            found += hoop_cuda_exec_verdict(rank[i].exec, &peer) == HOOP_ERR_MISMATCH && (i == 2 || peer == 2);
+            found += hoop_program_verdict(hoop_cuda_exec_report(rank[i].exec), &peer) == HOOP_ERR_MISMATCH &&
+                     (i == 2 || peer == 2);
     }
     ck_assert_int_ge(found, 1);
     for (int i = 0; i < RANKS; i++)

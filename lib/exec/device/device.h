@@ -17,7 +17,8 @@
  *                                same order.
  *     XSYNC()                    barrier of the block
  *     XRAISE(flag, value), XRAISED(flag)   a shared uint32_t that any thread may set at any time; read after a barrier
- *     XPOLL(address)             in a loop that waits for a change at that address (counter or flag), after a look that failed
+ *     XPOLL(address)             in a loop that waits for a change at that address (counter or flag; 0: at any of several), after a look
+ *                                that failed
  */
 #ifndef HOOP_EXEC_DEVICE_DEVICE_H
 #define HOOP_EXEC_DEVICE_DEVICE_H

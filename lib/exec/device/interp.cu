@@ -57,6 +57,10 @@ struct lane {
     uint32_t in_peer, loans;
     uint32_t lent, borrows; /* in this launch: frames; has any been borrowed? */
     struct loan loan[LOANS];
+    /* messages: the queue whose turn it is; what the first one that cannot go on waits for */
+    uint32_t turn, waits;
+    int32_t waits_peer;
+    uint64_t waits_number;
 };
 
 /* ---- reports and waiting ---- */
@@ -422,20 +426,16 @@ XNOINLINE bool prepare_step(const struct hoop_device_call *call, struct lane *la
 
 XNOINLINE void begin_lane(const struct hoop_device_call *call, struct lane *lane, uint64_t number)
 {
-    const struct hoop_device_lane *program =
-        XP(struct hoop_device_lane, call->lane + number * sizeof(struct hoop_device_lane));
     const struct hoop_device_state *state;
 
     lane->number = (uint32_t)number;
     lane->state = call->state + number * sizeof(struct hoop_device_state);
     lane->report =
         call->report + offsetof(struct hoop_device_report, lane) + number * sizeof(struct hoop_device_lane_report);
-    lane->step_at = program->step;
-    lane->steps = program->steps;
     state = XP(struct hoop_device_state, lane->state);
     lane->launches = state->launches;
     lane->tag = mixed(state->chain, call->tag);
-    lane->slice = lane->steps ? 0 : call->slices;
+    lane->slice = lane->step_at = 0;
     lane->step = lane->loans = lane->lent = lane->borrows = 0;
     lane->raised = 0;
     lane->work.tag = lane->tag;
@@ -444,6 +444,17 @@ XNOINLINE void begin_lane(const struct hoop_device_call *call, struct lane *lane
     lane->work.raised = &lane->raised;
     REPORT(lane, call, call->number);
     x_st_rel(call->report + offsetof(struct hoop_device_report, begun) + number * sizeof(uint64_t), lane->launches + 1);
+}
+
+XNOINLINE void begin_program(const struct hoop_device_call *call, struct lane *lane)
+{
+    const struct hoop_device_lane *program =
+        XP(struct hoop_device_lane, call->lane + lane->number * sizeof(struct hoop_device_lane));
+
+    lane->step_at = program->step;
+    lane->steps = program->steps;
+    if (lane->steps == 0)
+        lane->slice = call->slices;
 }
 
 /* A small frame without data: nobody has looked at its word yet. */
@@ -494,8 +505,8 @@ XNOINLINE void advance(struct lane *lane)
     }
 }
 
-/* The lane's steps are done: take the loans back, and leave the state as the next launch needs it; the first lane also that
- * of lanes which this plan does not have. */
+/* The lane's work is done: take the loans back, and leave the state as the next launch needs it; the first lane also that of plans' lanes
+ * which this call does not have. Messages are no part of the chain of calls. */
 XNOINLINE void end_lane(const struct hoop_device_call *call, struct lane *lane)
 {
     struct piece all;
@@ -504,22 +515,27 @@ XNOINLINE void end_lane(const struct hoop_device_call *call, struct lane *lane)
     all.bytes = ~(uint64_t)0;
     if (!await_loans(call, lane, all))
         return;
-    XROLLED for (uint32_t i = lane->number; i < call->state_lanes; i = i < call->lanes ? call->lanes : i + 1)
+    XROLLED for (uint32_t i = lane->number; i == lane->number || i < call->state_lanes;
+                 i = i < call->lanes ? call->lanes : i + 1)
     {
         struct hoop_device_state *state =
             XP(struct hoop_device_state, call->state + i * sizeof(struct hoop_device_state));
 
         state->launches = lane->launches + 1;
-        state->chain = lane->tag;
+        if (i < call->state_lanes)
+            state->chain = lane->tag;
         if (i == lane->number && lane->lent) {
             state->lent += lane->lent;
-            x_st_rel(call->report + offsetof(struct hoop_device_report, lent) + lane->number * sizeof(uint64_t), state->lent);
+            x_st_rel(call->report + offsetof(struct hoop_device_report, lent) + lane->number * sizeof(uint64_t),
+                     state->lent);
         }
         if (lane->number != 0)
             break;
     }
     REPORT(lane, finished, lane->launches + 1);
 }
+
+#include "exec/device/message.inc"
 
 /* Go on to the next piece of work for all threads, or to the lane's end. */
 XNOINLINE void next_work(const struct hoop_device_call *call, struct lane *lane)
@@ -536,6 +552,27 @@ XNOINLINE void next_work(const struct hoop_device_call *call, struct lane *lane)
     }
     end_lane(call, lane);
     lane->go = GO_NOWHERE;
+}
+
+XDEVICE void begin_work(const struct hoop_device_call *call, struct lane *lane)
+{
+    if (call->flags & HOOP_DEVICE_MESSAGES) {
+        begin_messages(call, lane);
+        next_message(call, lane);
+    } else {
+        begin_program(call, lane);
+        next_work(call, lane);
+    }
+}
+
+XDEVICE void go_on(const struct hoop_device_call *call, struct lane *lane)
+{
+    if (call->flags & HOOP_DEVICE_MESSAGES) {
+        next_message(call, lane);
+    } else {
+        advance(lane);
+        next_work(call, lane);
+    }
 }
 
 /* A launch of several ranks: copy the call of this block's rank to shared memory. */
@@ -572,8 +609,8 @@ XKERNEL(hoop_interpret, struct hoop_device_call)
         if (bare) {
             begin_bare(call, lane);
         } else if (number < call->lanes) { /* ranks that call different things may have plans of different lanes */
-            begin_lane(call, lane, number);
-            next_work(call, lane);
+            begin_lane(call, lane, call->first_lane + number);
+            begin_work(call, lane);
         }
     }
     XROLLED for (;;)
@@ -589,10 +626,8 @@ XKERNEL(hoop_interpret, struct hoop_device_call)
         XSYNC();
         if (XTID == 0) {
             lane->go = GO_NOWHERE;
-            if (conclude_step(lane)) {
-                advance(lane);
-                next_work(call, lane);
-            }
+            if (conclude_step(lane))
+                go_on(call, lane);
         }
     }
 }

@@ -11,6 +11,11 @@
  * in the sender's buffer, which is lent until the counter of frames taken has passed it. Small frames come in words of 16
  * bytes instead: 8 of data (the first word: the fingerprint) with a flag in each half, which follows from k; a word whose flags are right
  * is complete, so one message takes one way over the bus and no counter is waited for. All frames of a call are small, or none.
+ *
+ * Messages. A launch may run a list of messages in the place of a plan. Those to one peer, and those from one, are a queue; the others go on
+ * while it waits. The bytes of a message are cut into parts, of which each block has one, on its own link. The first frame of a part
+ * also says how many elements of which type the message has (16 bytes behind the header), so there is always one, even if it is
+ * empty; frames are never small. What is lent is all that is left of the part.
  */
 #ifndef HOOP_EXEC_DEVICE_PROGRAM_H
 #define HOOP_EXEC_DEVICE_PROGRAM_H
@@ -63,7 +68,9 @@ struct hoop_device_lane_report {
     uint64_t number;       /* and the number of the frame (or step) */
 };
 
-enum hoop_device_verdict { HOOP_DEVICE_FINE, HOOP_DEVICE_MISMATCH, HOOP_DEVICE_ABORTED };
+/* PAIR: a message is not the one that was expected. The lane's report has the counts in ours and theirs, and what else the two say
+ * (hoop_device_message's shape) in number and step. */
+enum hoop_device_verdict { HOOP_DEVICE_FINE, HOOP_DEVICE_MISMATCH, HOOP_DEVICE_ABORTED, HOOP_DEVICE_PAIR };
 
 enum hoop_device_wait {
     HOOP_DEVICE_WAITS_NOT,
@@ -73,7 +80,8 @@ enum hoop_device_wait {
     HOOP_DEVICE_WAITS_LANE   /* for another lane of this rank */
 };
 
-enum { HOOP_DEVICE_LANES = 64 };
+/* Lanes of plans, and those of messages, which come after them. */
+enum { HOOP_DEVICE_PLAN_LANES = 64, HOOP_DEVICE_MESSAGE_LANES = 2, HOOP_DEVICE_LANES = 66 };
 
 struct hoop_device_report {
     uint64_t abort; /* not 0: whoever waits gives up */
@@ -94,7 +102,48 @@ enum {
     HOOP_DEVICE_TEAM =
         64, /* the calls of several ranks in one launch, `lanes` blocks each: an array of them at address `lane` */
     HOOP_DEVICE_KEEP_OUT = 128,
-    HOOP_DEVICE_BARE = 256 /* no plan: all blocks together, out = in op tmp; no tmp: a copy. count is in bytes */
+    HOOP_DEVICE_BARE = 256,    /* no plan: all blocks together, out = in op tmp; no tmp: a copy. count is in bytes */
+    HOOP_DEVICE_MESSAGES = 512 /* no plan: messages; struct hoop_device_exchange is at address `lane` */
+};
+
+/* ---- messages ---- */
+
+enum hoop_device_message_kind { HOOP_DEVICE_SEND, HOOP_DEVICE_RECV, HOOP_DEVICE_COPY };
+
+/* Least bytes for each block that takes part in a message. */
+enum { HOOP_DEVICE_PART = 65536 };
+
+/* In an all_to_allv, beside the type: does the rank call in place, if it has anything to move? */
+enum { HOOP_DEVICE_APART = 1 << 16, HOOP_DEVICE_IN_PLACE = 2 << 16, HOOP_DEVICE_PLACES = 3 << 16 };
+
+struct hoop_device_message {
+    uint64_t data;  /* what is sent, or where what is received is put */
+    uint64_t to;    /* COPY */
+    uint64_t count; /* elements; bytes: of all */
+    uint64_t bytes;
+    uint32_t kind, peer;
+    uint32_t shape; /* enum hoop_type | HOOP_DEVICE_APART or HOOP_DEVICE_IN_PLACE */
+    uint32_t view;  /* SEND: row + 1 of the data in views; 0: none */
+    uint32_t keep;  /* SEND: as HOOP_DEVICE_KEEP_IN */
+    uint32_t unused[3];
+};
+
+/* Messages first … end - 1, one after the other. */
+struct hoop_device_queue {
+    uint32_t first, end;
+};
+
+/* How far a block has come with a queue: the kernel's own. */
+struct hoop_device_progress {
+    uint64_t at, left; /* of its part of the message: the next byte of the message, bytes */
+    uint64_t loan;     /* frames taken when the part has come back; 0: not lent */
+    uint32_t message, stage;
+};
+
+struct hoop_device_exchange {
+    uint64_t queue, message; /* addresses */
+    uint64_t progress;       /* by block * queues + queue */
+    uint32_t queues, parts;  /* parts: most of one message; equal at both ends */
 };
 
 /* In place of what a peer has to add to an address of ours: it does not reach that memory. */
@@ -127,8 +176,9 @@ struct hoop_device_call {
     uint64_t long_quotient, long_remainder;   /* of one of quotient + 1 */
     uint32_t grid, tmp_first, chunks_per_block, element;
     uint32_t lanes, pipe_lanes, state_lanes, flags;
-    uint32_t type, op;                         /* enum hoop_type, enum hoop_op; an average is a sum here */
-    uint32_t in_view, out_view, ranks, unused; /* row + 1 of the buffers in views; 0: none */
+    uint32_t type, op;          /* enum hoop_type, enum hoop_op; an average is a sum here */
+    uint32_t in_view, out_view; /* row + 1 of the buffers in views; 0: none */
+    uint32_t ranks, first_lane; /* of the blocks: those of messages come after those of plans */
 };
 
 /* Argument of the kernels that work on one vector, all blocks together. */
