@@ -336,8 +336,8 @@ HOOP_API enum hoop_status hoop_all_gatherv(const void *send, size_t count, void 
  *              In place: recv == send with the same counts and displacements, on all ranks that have elements at all.
  * counts, displacements   size entries each, read before the call returns. Displacements NULL: one after the other in rank order.
  * Equal on all ranks: type, in place or not; and send_counts[j] on rank i must be recv_counts[i] on rank j. The ranks tell each
- * other their counts before data moves (which messages count as a call of its own); a pair that differs is HOOP_ERR_MISMATCH on
- * every rank, and hoop_last_error names it.
+ * other their counts before data moves (on host memory in messages that count as a call of their own); a pair that differs is
+ * HOOP_ERR_MISMATCH on every rank, and hoop_last_error names it.
  * Blocking, threads, memory, errors: as hoop_all_reduce; blocks that overlap are HOOP_ERR_ARG. */
 HOOP_API enum hoop_status hoop_all_to_allv(const void *send, const size_t *send_counts,
                                            const size_t *send_displacements, void *recv, const size_t *recv_counts,
@@ -426,8 +426,8 @@ HOOP_API enum hoop_status hoop_handle_free(struct hoop_handle *handle);
  * stream       as in hoop_all_reduce.
  * Equal on both ranks: count and type; a difference is HOOP_ERR_MISMATCH, and the receiver's hoop_last_error shows both. Messages of
  * one pair of ranks and direction are received in the order in which they were sent. Collectives may be called between.
- * Blocking: until the data may be overwritten: a short message is buffered, a long one waits for its receiver. Two ranks that
- * send to each other and then receive may wait for each other for ever: put the calls into a group.
+ * Blocking: until the data may be overwritten: a short message is buffered, a long one (or any from host memory, where calls on device
+ * memory run as kernels) waits for its receiver. Two ranks that send to each other and then receive may wait for ever: use a group.
  * Threads: one call at a time per communicator.   Errors: as hoop_all_reduce. */
 HOOP_API enum hoop_status hoop_send(const void *data, size_t count, enum hoop_type type, int peer,
                                     struct hoop_comm *comm, hoop_stream *stream);

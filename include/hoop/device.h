@@ -20,7 +20,8 @@ extern "C" {
  * With a CUDA stream it returns at once (it may take a moment to get memory) and runs in the order of that stream; a later
  * error is told by hoop_comm_async_error. A host stream with device memory, or a CUDA stream with host memory, is HOOP_ERR_ARG. A call without
  * any element is of the kind of its stream. Calls that go through the host (hoop_explain tells which way
- * and why) cannot be captured into a graph: HOOP_ERR_UNSUPPORTED.
+ * and why; those with operators of the user always do) cannot be captured into a graph: HOOP_ERR_UNSUPPORTED. A captured message meets a
+ * captured one, replayed as often.
  *
  * Kernels and copies of several communicators, or of several ranks of one process, wait on one device at the same time, each in its stream. A
  * device has a limited number of queues for streams: 8, or what the environment variable CUDA_DEVICE_MAX_CONNECTIONS says when

@@ -205,6 +205,9 @@ enum hoop_status hoop_comm_submit_batch(struct hoop_comm_batch *batch);
  * Blocking: until all are done.   Errors: those of the public calls; the error is the communicator's then. */
 enum hoop_status hoop_point_run(struct hoop_comm *comm, const struct hoop_comm_call *call, size_t calls);
 
+/* The same where both ends are in host memory. */
+enum hoop_status hoop_point_run_on_host(struct hoop_comm *comm, const struct hoop_comm_call *call, size_t calls);
+
 /* Free a batch that is not given to a stream. */
 void hoop_comm_batch_free(struct hoop_comm_batch *batch);
 

@@ -18,6 +18,7 @@
 #include "comm/device_team.h"
 #include "comm/kernel.h"
 #include "comm/lend.h"
+#include "comm/messages.h"
 #include "comm/stage.h"
 #include "transports/landing.h"
 
@@ -298,6 +299,7 @@ void hoop_device_free(struct hoop_comm *comm)
     device->kernels = NULL;
     hoop_device_team_leave(comm);
     hoop_device_links_free(comm);
+    hoop_messages_free(device->messages);
     free_rest(comm);
     pthread_mutex_destroy(&device->lock);
     hoop_free(device);

@@ -9,6 +9,7 @@
 
 #ifdef HOOP_CUDA
 
+#include "exec/device/program.h"
 #include "mem/cuda.h"
 
 enum { HOOP_DEVICE_PATHS = 3 };
@@ -26,6 +27,7 @@ struct hoop_comm_device {
     struct hoop_device_buffer *leaving; /* given back, but peers may have them open */
     pthread_mutex_t lock;               /* of both lists */
     struct hoop_lend *lend;             /* lend.h; NULL: no kernels */
+    struct hoop_messages *messages;     /* messages.h; NULL: they are staged */
     struct hoop_stage *stage;           /* stage.h; NULL until a call needs it */
     struct hoop_kernels *kernels;       /* kernel.h: runs calls as kernels; NULL: they are staged */
     struct hoop_domain *domain[HOOP_DEVICE_PATHS]; /* device_links.c: of links between kernels */
@@ -33,8 +35,15 @@ struct hoop_comm_device {
     hoop_cu_stream stand_in;     /* of a team: for default streams of threads, whose calls another thread launches */
     int channels;                /* of calls as kernels: 1 … the communicator's; the same on all ranks */
     bool one_process;            /* all ranks are threads of this process */
-    struct hoop_link **links;    /* by peer * (lanes - 1) + lane; NULL: none */
+    bool through_host;           /* some pair of ranks is linked through memory of the host; the same on all ranks */
+    struct hoop_link **links;    /* by peer * hoop_device_lanes + lane; NULL: none */
 };
+
+/* Lanes of links between kernels: those of plans, then those of messages. */
+static inline int hoop_device_lanes(const struct hoop_comm *comm)
+{
+    return comm->lanes - 1 + HOOP_DEVICE_MESSAGE_LANES;
+}
 
 /* Zero-filled memory of the device.   Errors: HOOP_ERR_MEMORY, and those of mem/cuda.h.   Threads: any. */
 enum hoop_status hoop_device_take(struct hoop_comm *comm, size_t bytes, void **buffer);

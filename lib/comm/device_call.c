@@ -15,6 +15,7 @@
 #include "comm/device_copy.h"
 #include "comm/device_team.h"
 #include "comm/kernel.h"
+#include "comm/messages.h"
 #include "comm/stage.h"
 #include "comm/uneven.h"
 #include "exec/stream.h"
@@ -97,6 +98,11 @@ static enum hoop_status kind_of_call(struct hoop_comm_call *call, enum kind *kin
 
 /* ---- streams ---- */
 
+static bool runs_as_kernel(const struct hoop_comm_call *call)
+{
+    return hoop_kernels_take(call) || ((int)call->coll > HOOP_COLLS && hoop_messages_take(call->comm));
+}
+
 static enum hoop_status check_cuda_stream(const struct hoop_comm_call *call, hoop_stream *stream)
 {
     const struct hoop_cuda *cuda = call->comm->device->cuda;
@@ -116,7 +122,7 @@ static enum hoop_status check_cuda_stream(const struct hoop_comm_call *call, hoo
                          "stream of that device",
                          name_of(call), ordinal, call->comm->rank, cuda->device.ordinal);
     status = hoop_cuda_stream_capturing(cuda, theirs, &capturing);
-    if (status == HOOP_OK && capturing && !hoop_kernels_take(call))
+    if (status == HOOP_OK && capturing && !runs_as_kernel(call))
         status = hoop_fail(HOOP_ERR_UNSUPPORTED,
                            "%s: the stream is being captured into a graph, but this call is staged "
                            "through the host, or made by copies (hoop_explain says which); call outside of the capture",
@@ -162,6 +168,17 @@ void hoop_device_let_go(const struct hoop_comm *comm)
         hoop_kernels_let_go(comm->device->kernels);
 }
 
+void hoop_device_notice(const struct hoop_comm *comm)
+{
+    if (comm->device && comm->device->kernels)
+        hoop_kernels_look(comm->device->kernels);
+}
+
+enum hoop_status hoop_device_pair(const struct hoop_comm *comm)
+{
+    return comm->device && comm->device->kernels ? hoop_kernels_pair(comm->device->kernels) : HOOP_OK;
+}
+
 /* The messages among the calls, together. */
 static enum hoop_status run_messages(struct hoop_comm *comm, const struct hoop_comm_call *call, size_t calls)
 {
@@ -173,7 +190,9 @@ static enum hoop_status run_messages(struct hoop_comm *comm, const struct hoop_c
     for (size_t i = 0; i < calls; i++)
         if ((int)call[i].coll > HOOP_COLLS)
             all[messages++] = call[i];
-    const enum hoop_status status = messages ? hoop_stage_run(comm, all, messages) : HOOP_OK;
+    const enum hoop_status status = messages == 0              ? HOOP_OK
+                                    : hoop_messages_take(comm) ? hoop_messages_run(comm, all, messages)
+                                                               : hoop_stage_run(comm, all, messages);
     hoop_free(all);
     return status;
 }
@@ -186,7 +205,7 @@ enum hoop_status hoop_device_run(struct hoop_comm *comm, const struct hoop_comm_
 
     for (size_t i = 0; i < calls; i++)
         unstaged += call[i].device && (hoop_kernels_take(&call[i]) || hoop_copies_take(&call[i]));
-    if (unstaged == 0)
+    if (unstaged == 0 && !hoop_messages_take(comm))
         return hoop_stage_run(comm, call, calls);
     for (size_t i = 0; i < calls && status == HOOP_OK; i++)
         if ((int)call[i].coll <= HOOP_COLLS)
@@ -232,6 +251,20 @@ static enum hoop_status submit_kernel(const struct hoop_comm_batch *batch, const
     return status;
 }
 
+static enum hoop_status submit_messages(const struct hoop_comm_batch *batch, const struct hoop_comm_call *call,
+                                        size_t calls)
+{
+    struct hoop_comm *comm = batch->comm;
+
+    if (!hoop_messages_take(comm) || calls == 0)
+        return submit_staged(batch, call, calls);
+    const uint64_t ticket = comm->issued++;
+    hoop_comm_wait_for_turn(comm, ticket);
+    const enum hoop_status status = hoop_messages_launch(comm, call, calls, (hoop_cu_stream)(void *)batch->stream);
+    hoop_comm_end_turn(comm, ticket);
+    return status;
+}
+
 enum hoop_status hoop_device_submit(struct hoop_comm_batch *batch)
 {
     enum hoop_status status = HOOP_OK;
@@ -243,5 +276,5 @@ enum hoop_status hoop_device_submit(struct hoop_comm_batch *batch)
         else
             status = hoop_kernels_take(&batch->call[i]) ? submit_kernel(batch, &batch->call[i])
                                                         : submit_staged(batch, &batch->call[i], 1);
-    return status == HOOP_OK ? submit_staged(batch, batch->call, messages) : status;
+    return status == HOOP_OK ? submit_messages(batch, batch->call, messages) : status;
 }

@@ -23,7 +23,25 @@ enum hoop_status hoop_device_submit(struct hoop_comm_batch *batch);
  * thread's last error. */
 void hoop_device_let_go(const struct hoop_comm *comm);
 
+/* What kernels of this rank have reported so far becomes the verdict. Threads: any. */
+void hoop_device_notice(const struct hoop_comm *comm);
+
+/* HOOP_ERR_MISMATCH: a kernel of this rank has received another message than it expected; the thread's last error says which. HOOP_OK: none
+ * has. */
+enum hoop_status hoop_device_pair(const struct hoop_comm *comm);
+
 #else /* no communicator has a device */
+
+static inline void hoop_device_notice(const struct hoop_comm *comm)
+{
+    (void)comm;
+}
+
+static inline enum hoop_status hoop_device_pair(const struct hoop_comm *comm)
+{
+    (void)comm;
+    return HOOP_OK;
+}
 
 static inline void hoop_device_let_go(const struct hoop_comm *comm)
 {

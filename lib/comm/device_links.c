@@ -21,6 +21,7 @@
 #include "comm/device_team.h"
 #include "comm/kernel.h"
 #include "comm/lend.h"
+#include "comm/messages.h"
 #include "transports/landing.h"
 #include "transports/transports.h"
 
@@ -50,6 +51,7 @@ struct fact {
     uint64_t team;         /* the team that it has made for its device; 0: none */
     uint32_t channels;     /* that its device has room for */
     uint64_t lend;         /* where its list of lent memory is in the board */
+    uint64_t messages;     /* and that of its messages */
     char why[WHY];
     unsigned char address[HOOP_ADDRESS_MAX];
     struct view view[]; /* of the path to each rank */
@@ -198,7 +200,7 @@ static void leave_out(const struct survey *survey, int peer)
 
 static void drop_peer(const struct hoop_comm *comm, int peer)
 {
-    const int lanes = comm->lanes - 1;
+    const int lanes = hoop_device_lanes(comm);
 
     for (int lane = 0; lane < lanes; lane++) {
         struct hoop_link **link = &comm->device->links[peer * lanes + lane];
@@ -262,7 +264,7 @@ static enum hoop_status open_domain(struct survey *survey)
     struct hoop_cuda_host_place place = {comm->device->cuda, comm->heap, survey->with};
     const struct hoop_domain_setup setup = {.rank = comm->rank,
                                             .ranks = comm->ranks,
-                                            .lanes = comm->lanes - 1,
+                                            .lanes = hoop_device_lanes(comm),
                                             .frame = comm->choice.frame,
                                             .slots = comm->slots,
                                             .context = path[survey->trying].host ? (void *)&place
@@ -304,7 +306,7 @@ static enum hoop_status connect_peer(const struct survey *survey, int peer)
     const struct fact *theirs = fact_of(survey, peer);
     struct hoop_comm_device *device = survey->comm->device;
     struct hoop_domain *domain = device->domain[survey->trying];
-    const int lanes = survey->comm->lanes - 1;
+    const int lanes = hoop_device_lanes(survey->comm);
     enum hoop_status status = HOOP_OK;
 
     if (theirs->address_size > HOOP_ADDRESS_MAX)
@@ -391,6 +393,8 @@ static enum hoop_status begin(struct survey *survey)
         device->one_process &= hoop_device_same_process(&survey->comm->devices[0], &survey->comm->devices[rank]);
     if (own(survey)->content &&
         (hoop_lend_start(device->lend, &fact_of(survey, 0)->lend, survey->fact_bytes) != HOOP_OK ||
+         (device->messages &&
+          hoop_messages_start(device->messages, &fact_of(survey, 0)->messages, survey->fact_bytes) != HOOP_OK) ||
          hoop_kernels_start(survey->comm) != HOOP_OK))
         object(survey);
     return tell(survey);
@@ -401,11 +405,14 @@ static enum hoop_status prepare(struct survey *survey)
 {
     struct hoop_comm *comm = survey->comm;
 
-    comm->device->links = hoop_calloc((size_t)comm->ranks * (size_t)(comm->lanes - 1), sizeof(struct hoop_link *));
+    comm->device->links =
+        hoop_calloc((size_t)comm->ranks * (size_t)hoop_device_lanes(comm), sizeof(struct hoop_link *));
     if (comm->device->links == NULL)
         return HOOP_ERR_MEMORY;
     own(survey)->channels = (uint32_t)comm->device->channels;
-    const enum hoop_status status = hoop_lend_new(comm, &comm->device->lend, &own(survey)->lend);
+    enum hoop_status status = hoop_lend_new(comm, &comm->device->lend, &own(survey)->lend);
+    if (status == HOOP_OK && !hoop_device_any_shared(comm)) /* who shares one launches with all others that do */
+        status = hoop_messages_new(comm, &comm->device->messages, &own(survey)->messages);
     return status == HOOP_OK ? hoop_pattern_new(&survey->pattern, comm) : status;
 }
 
@@ -475,6 +482,9 @@ static void tell_ways(const struct survey *survey)
     size_t used = (size_t)snprintf(comm->device_way, size,
                                    "what combines by functions of the user is staged: they are functions of the host");
 
+    if (comm->device->messages == NULL)
+        used += (size_t)snprintf(comm->device_way + used, size - used,
+                                 "; messages are staged: ranks that share a GPU launch together");
     const size_t least = hoop_setting_size(&comm->settings, HOOP_SETTING_COPIES);
     if (least > 0)
         used += (size_t)snprintf(comm->device_way + used, size - used,
@@ -575,7 +585,7 @@ void hoop_device_links_drop(struct hoop_comm *comm)
         return;
     hoop_kernels_drain(device->kernels);
     hoop_lend_stop(device->lend);
-    for (int i = 0; device->links && i < comm->ranks * (comm->lanes - 1); i++)
+    for (int i = 0; device->links && i < comm->ranks * hoop_device_lanes(comm); i++)
         if (device->links[i])
             device->links[i]->transport->disconnect(device->links[i]);
     hoop_free(device->links);

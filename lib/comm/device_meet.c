@@ -63,6 +63,15 @@ bool hoop_device_same(const struct hoop_device_self *a, const struct hoop_device
     return a->present && b->present && memcmp(a->uuid, b->uuid, sizeof a->uuid) == 0 && strcmp(a->bus, b->bus) == 0;
 }
 
+bool hoop_device_any_shared(const struct hoop_comm *comm)
+{
+    for (int b = 1; b < comm->ranks; b++)
+        for (int a = 0; a < b; a++)
+            if (hoop_device_same(&comm->devices[a], &comm->devices[b]))
+                return true;
+    return false;
+}
+
 enum hoop_status hoop_device_survey(const struct hoop_comm *comm)
 {
     const bool shared = hoop_setting_number(&comm->settings, HOOP_SETTING_SHARED_GPU) > 0;

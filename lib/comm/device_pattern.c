@@ -66,7 +66,7 @@ static enum hoop_status read_back(const struct hoop_pattern *pattern, uint64_t a
 enum hoop_status hoop_pattern_write(const struct hoop_pattern *pattern, int peer)
 {
     const struct hoop_comm *comm = pattern->comm;
-    struct hoop_link *link = comm->device->links[peer * (comm->lanes - 1)];
+    struct hoop_link *link = comm->device->links[peer * hoop_device_lanes(comm)];
     struct hoop_device_link ends;
 
     enum hoop_status status = link->transport->device(link, &ends);
@@ -82,7 +82,7 @@ enum hoop_status hoop_pattern_hear(const struct hoop_pattern *pattern, int peer)
 {
     const struct hoop_comm *comm = pattern->comm;
     const struct hoop_cuda *cuda = comm->device->cuda;
-    struct hoop_link *link = comm->device->links[peer * (comm->lanes - 1)];
+    struct hoop_link *link = comm->device->links[peer * hoop_device_lanes(comm)];
     struct hoop_device_link ends;
 
     enum hoop_status status = link->transport->device(link, &ends);

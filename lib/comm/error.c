@@ -39,13 +39,16 @@ enum hoop_status hoop_comm_condemned(struct hoop_comm *comm)
     hoop_watch_spread(comm->watch);
     hoop_comm_await_calls(comm);
     hoop_verdict_text(comm->board, verdict, text, sizeof text);
-    const enum hoop_status status = hoop_fail(hoop_verdict_status(verdict), "%s", text);
+    enum hoop_status status = hoop_fail(hoop_verdict_status(verdict), "%s", text);
     pthread_mutex_lock(&comm->error_lock);
     const bool recorded = comm->error != HOOP_OK;
     pthread_mutex_unlock(&comm->error_lock);
-    if (!recorded &&
-        hoop_comm_own_failure(comm, verdict)) /* the thread that failed is about to, and its text tells more */
-        return status;
+    if (!recorded && hoop_comm_own_failure(comm, verdict)) {
+        const enum hoop_status found = verdict.kind == HOOP_VERDICT_PAIR ? hoop_device_pair(comm) : HOOP_OK;
+        if (found == HOOP_OK) /* the thread that failed is about to, and its text tells more */
+            return status;
+        status = found; /* by a kernel */
+    }
     return hoop_comm_failed(comm, status);
 }
 
@@ -86,7 +89,10 @@ enum hoop_status hoop_comm_async_error(const struct hoop_comm *comm)
     pthread_mutex_lock(&own->error_lock);
     const enum hoop_status error = (enum hoop_status)own->error;
     pthread_mutex_unlock(&own->error_lock);
-    return error != HOOP_OK ? error : hoop_comm_condemned(own);
+    if (error != HOOP_OK)
+        return error;
+    hoop_device_notice(own);
+    return hoop_comm_condemned(own);
 }
 
 const char *hoop_last_error(const struct hoop_comm *comm)

@@ -24,18 +24,44 @@ enum { LOOK_US = 2000, DRAIN_SECONDS = 30, PATIENCE_SECONDS = 1 };
 
 /* ---- watching ---- */
 
-/* What a kernel reports is what all get as the verdict. */
-static void look(struct hoop_kernels *kernels)
+enum hoop_status hoop_kernels_pair(const struct hoop_kernels *kernels)
 {
-    struct hoop_comm *comm = kernels->comm;
+    const int rank = kernels->comm->rank;
+    struct hoop_program_pair pair;
+
+    if (!hoop_program_pair(kernels->report, &pair))
+        return HOOP_OK;
+    const char *sent = hoop_type_name((enum hoop_type)(pair.sent_shape & 0xffff)),
+               *expected = hoop_type_name((enum hoop_type)(pair.expected_shape & 0xffff));
+    const uint32_t place = pair.sent_shape & HOOP_DEVICE_PLACES;
+    if ((pair.expected_shape & HOOP_DEVICE_PLACES) == 0 && place == 0)
+        return hoop_fail(HOOP_ERR_MISMATCH, "mismatch: rank %d sends %llu %s where rank %d receives %llu %s", pair.peer,
+                         (unsigned long long)pair.sent, sent, rank, (unsigned long long)pair.expected, expected);
+    if (pair.sent == pair.expected)
+        return hoop_fail(
+            HOOP_ERR_MISMATCH, "all_to_allv: rank %d calls in place, rank %d does not; all ranks must alike",
+            place == HOOP_DEVICE_IN_PLACE ? pair.peer : rank, place == HOOP_DEVICE_IN_PLACE ? rank : pair.peer);
+    return hoop_fail(
+        HOOP_ERR_MISMATCH,
+        "all_to_allv: rank %d sends %llu %s to rank %d, which expects %llu from it; compare send_counts[%d] "
+        "of the one with recv_counts[%d] of the other",
+        pair.peer, (unsigned long long)pair.sent, sent, rank, (unsigned long long)pair.expected, rank, pair.peer);
+}
+
+/* What a kernel reports is what all get as the verdict. */
+void hoop_kernels_look(const struct hoop_kernels *kernels)
+{
+    const struct hoop_comm *comm = kernels->comm;
+    struct hoop_program_pair pair;
     int peer = comm->rank;
 
-    const enum hoop_status status = hoop_program_verdict(hoop_cuda_exec_report(kernels->exec), &peer);
+    const enum hoop_status status = hoop_program_verdict(kernels->report, &peer);
     if (status == HOOP_ERR_MISMATCH && !hoop_verdict_stands(comm->board)) {
         const int a = peer < comm->rank ? peer : comm->rank, b = peer < comm->rank ? comm->rank : peer;
-        hoop_verdict_pass(comm->board, (struct hoop_verdict){HOOP_VERDICT_MISMATCH, a, b, (unsigned)comm->sequence});
+        const struct hoop_verdict calls = {HOOP_VERDICT_MISMATCH, a, b, (unsigned)comm->sequence},
+                                  messages = {HOOP_VERDICT_PAIR, peer, comm->rank, 0};
+        hoop_verdict_pass(comm->board, hoop_program_pair(kernels->report, &pair) ? messages : calls);
     }
-    hoop_health_look(comm->board, 0);
 }
 
 /* Kernels that stand still wait as long as a call on the host would. */
@@ -46,9 +72,8 @@ static void look_for_late(struct hoop_kernels *kernels)
     uint64_t call;
     char text[400];
 
-    atomic_store(&hoop_board_card(comm->board, comm->rank)->begun,
-                 hoop_program_begun(hoop_cuda_exec_report(kernels->exec)));
-    const uint64_t stands = hoop_program_standstill(hoop_cuda_exec_report(kernels->exec), &call);
+    atomic_store(&hoop_board_card(comm->board, comm->rank)->begun, hoop_program_begun(kernels->report));
+    const uint64_t stands = hoop_program_standstill(kernels->report, &call);
     if (stands == 0 || stands != kernels->seen) {
         hoop_wait_begin(wait, call);
         kernels->seen = stands;
@@ -57,8 +82,7 @@ static void look_for_late(struct hoop_kernels *kernels)
     const bool first = wait->begun == 0;
     const uint64_t report = wait->next_report;
     hoop_wait_look(wait);
-    if (!first && wait->next_report != report &&
-        hoop_program_waits(hoop_cuda_exec_report(kernels->exec), text, sizeof text) > 0)
+    if (!first && wait->next_report != report && hoop_program_waits(kernels->report, text, sizeof text) > 0)
         hoop_log(HOOP_LOG_WARN, comm->rank, "on device %d %s", kernels->cuda->device.ordinal, text);
 }
 
@@ -75,7 +99,7 @@ static void give_up(struct hoop_kernels *kernels)
     pthread_mutex_unlock(&kernels->gate);
     do
         usleep(500); /* also, whoever began before it could see the flag has said so by then */
-    while (hoop_program_runs(hoop_cuda_exec_report(kernels->exec)) && !hoop_expired(deadline));
+    while (hoop_program_runs(kernels->report) && !hoop_expired(deadline));
     atomic_store_explicit(&hoop_board_card(comm->board, comm->rank)->let_go, 1, memory_order_release);
     hoop_comm_condemned(comm);
 }
@@ -98,7 +122,8 @@ static void *watch(void *argument)
     struct hoop_kernels *kernels = argument;
 
     while (!atomic_load(&kernels->closing)) {
-        look(kernels);
+        hoop_kernels_look(kernels);
+        hoop_health_look(kernels->comm->board, 0);
         look_for_late(kernels);
         hoop_lend_look(kernels->comm->device->lend);
         if (hoop_verdict_stands(kernels->comm->board)) {
@@ -147,8 +172,10 @@ enum hoop_status hoop_kernels_new(struct hoop_comm *comm)
     new->wait.kernels = true;
     pthread_mutex_init(&new->gate, NULL);
     enum hoop_status status = hoop_cuda_exec_new(&new->exec, new->cuda, comm->ranks, lanes);
-    if (status == HOOP_OK)
+    if (status == HOOP_OK) {
+        new->report = hoop_cuda_exec_report(new->exec);
         status = count_channels(new);
+    }
     if (status == HOOP_OK)
         status = hoop_cuda_event_create(new->cuda, &new->before);
     if (status == HOOP_OK)
@@ -164,7 +191,7 @@ enum hoop_status hoop_kernels_new(struct hoop_comm *comm)
 static enum hoop_status connect_all(struct hoop_kernels *kernels)
 {
     const struct hoop_comm *comm = kernels->comm;
-    const int lanes = comm->lanes - 1;
+    const int lanes = hoop_device_lanes(comm);
     enum hoop_status status = HOOP_OK;
 
     for (int peer = 0; peer < comm->ranks; peer++)
@@ -206,9 +233,10 @@ void hoop_kernels_drain(struct hoop_kernels *kernels)
             HOOP_OK) /* also if the event is over: a kernel may run behind which none could be recorded */
             hoop_cuda_exec_abort(kernels->exec);
         if (hoop_cuda_event_query(kernels->cuda, kernels->ended) != HOOP_AGAIN || hoop_expired(deadline))
-            return;
+            break;
         usleep(100);
     }
+    hoop_kernels_look(kernels);
 }
 
 void hoop_kernels_free(struct hoop_kernels *kernels)

@@ -10,7 +10,8 @@ struct hoop_kernels {
     struct hoop_comm *comm;
     struct hoop_cuda *cuda;
     struct hoop_cuda_exec *exec;
-    hoop_cu_event before, ended; /* on the default stream; behind the last call */
+    const struct hoop_device_report *report; /* of exec */
+    hoop_cu_event before, ended;             /* on the default stream; behind the last call */
     pthread_t watch;
     bool watched;
     pthread_mutex_t gate; /* held while a call is launched */
@@ -39,6 +40,13 @@ void hoop_kernels_free(struct hoop_kernels *kernels);
  * allowed. */
 void hoop_kernels_let_go(const struct hoop_kernels *kernels);
 
+/* What kernels of this rank have reported so far becomes the verdict; a kernel may have given up and ended before the thread that watches
+ * has seen why. Threads: any. */
+void hoop_kernels_look(const struct hoop_kernels *kernels);
+
+/* Has a kernel of this rank received another message than it expected? Says which as the thread's last error; HOOP_OK: none has. */
+enum hoop_status hoop_kernels_pair(const struct hoop_kernels *kernels);
+
 /* Does the call run as a kernel? The same on all ranks. */
 bool hoop_kernels_take(const struct hoop_comm_call *call);
 
@@ -48,5 +56,16 @@ enum hoop_status hoop_kernels_launch(const struct hoop_comm_call *call, hoop_cu_
 
 /* The same on the communicator's own stream, behind the default stream; returns with the result. */
 enum hoop_status hoop_kernels_run(const struct hoop_comm_call *call);
+
+/* ---- what both are made of; errors: concluded ---- */
+
+/* Something that has the turn and gives launches to a stream. */
+typedef enum hoop_status (*hoop_kernels_job)(struct hoop_kernels *kernels, const void *data, hoop_cu_stream stream);
+enum hoop_status hoop_kernels_give(struct hoop_comm *comm, const char *what, hoop_kernels_job job, const void *data,
+                                   hoop_cu_stream stream);
+
+/* What is given to the communicator's own stream from now on comes behind the default stream; wait for all that was given to it. */
+enum hoop_status hoop_kernels_begin(struct hoop_comm *comm, bool behind_default);
+enum hoop_status hoop_kernels_await(struct hoop_comm *comm);
 
 #endif

@@ -8,25 +8,26 @@
  * What stands around a plan is the same as on the host, in kernels of its own: small types are widened into scratch memory, combined
  * in f32 and rounded once; a premultiplied sum is the sum of what was multiplied into scratch; an average is divided at the end.
  */
+#include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "comm/device.h"
 #include "comm/device_copy.h"
 #include "comm/kernel.h"
 #include "comm/lend.h"
+#include "comm/uneven.h"
 #include "health/verdict.h"
 
-enum scratch { TMP_SCRATCH, WIDE_IN_SCRATCH, WIDE_OUT_SCRATCH };
+enum scratch { TMP_SCRATCH, WIDE_IN_SCRATCH, WIDE_OUT_SCRATCH, PLACE_SCRATCH = HOOP_CUDA_MESSAGES + 1 };
 
-/* Operators of the user are functions of the host, so they run there; so do messages, and all_to_allv, whose ranks first tell each other
- * their counts. */
+/* Operators of the user are functions of the host, so they run there; messages are not collectives. */
 bool hoop_kernels_take(const struct hoop_comm_call *call)
 {
     const struct hoop_comm *comm = call->comm;
 
     return comm->device && comm->device->kernels && comm->ranks > 1 && (int)call->coll < HOOP_COLLS &&
-           (call->blocks == NULL || call->coll == HOOP_ALL_GATHER) && !hoop_copies_take(call) &&
-           (call->op <= HOOP_OPS || hoop_operator_is_premul(call->op));
+           !hoop_copies_take(call) && (call->op <= HOOP_OPS || hoop_operator_is_premul(call->op));
 }
 
 /* ---- the plan ---- */
@@ -139,8 +140,113 @@ static enum hoop_status launch_wide(struct hoop_kernels *kernels, const struct h
     return status == HOOP_OK ? hoop_cuda_exec_lead(kernels->exec, stream) : status;
 }
 
-static enum hoop_status launch(struct hoop_kernels *kernels, const struct hoop_comm_call *call, hoop_cu_stream stream)
+/* ---- all_to_allv ---- */
+
+/* A rank knows only its own counts, so there is no plan: each pair's block is a message, which says how large it is. */
+struct exchange {
+    const struct hoop_comm_call *call;
+    struct hoop_cuda_messages list;
+    struct hoop_device_message message[];
+};
+
+/* In place: what is sent is not where it was by the time that it is wanted, so it is copied out of the way before; *in: where to. Calls share
+ * that memory, also those of other streams. */
+static enum hoop_status move_away(struct hoop_kernels *kernels, const struct hoop_comm_call *call, const void **in,
+                                  hoop_cu_stream stream)
 {
+    const struct hoop_extent *block = call->blocks->in;
+    const size_t element = hoop_call_element(call);
+    hoop_cu_address place;
+    size_t end = 0;
+
+    for (int rank = 0; rank < call->comm->ranks; rank++)
+        if (block[rank].count > 0 && block[rank].first + block[rank].count > end)
+            end = block[rank].first + block[rank].count;
+    enum hoop_status status = hoop_cuda_exec_scratch(kernels->exec, PLACE_SCRATCH, end * element, &place);
+    if (status == HOOP_OK)
+        status = hoop_cuda_exec_follow(kernels->exec, stream);
+    *in = (const void *)(uintptr_t)place;
+    for (int rank = 0; rank < call->comm->ranks && status == HOOP_OK; rank++)
+        if (rank != call->comm->rank && block[rank].count > 0)
+            status = hoop_cuda_copy(kernels->cuda, (void *)(uintptr_t)(place + block[rank].first * element),
+                                    (const unsigned char *)call->in + block[rank].first * element,
+                                    block[rank].count * element, stream);
+    return status;
+}
+
+static void add_block(struct exchange *exchange, enum hoop_device_message_kind kind, int peer, const void *base,
+                      const struct hoop_extent *block)
+{
+    const size_t element = hoop_call_element(exchange->call);
+
+    exchange->message[exchange->list.messages++] =
+        (struct hoop_device_message){.data = hoop_cuda_address(base) + block->first * element,
+                                     .count = block->count,
+                                     .bytes = block->count * element,
+                                     .kind = kind,
+                                     .peer = (uint32_t)peer};
+}
+
+/* The pairs begin with different peers. */
+static void add_blocks(struct exchange *exchange, const void *in, uint32_t view, bool own)
+{
+    const struct hoop_comm_call *call = exchange->call;
+    const int ranks = call->comm->ranks, rank = call->comm->rank;
+    const struct hoop_comm_blocks *blocks = call->blocks;
+    const uint32_t place = call->in_place ? HOOP_DEVICE_IN_PLACE : HOOP_DEVICE_APART;
+    bool any = false;
+
+    for (int i = 1; i < ranks; i++) {
+        const int to = (rank + i) % ranks, from = (rank + ranks - i) % ranks;
+        add_block(exchange, HOOP_DEVICE_SEND, to, in, &blocks->in[to]);
+        exchange->message[exchange->list.messages - 1].view = view;
+        exchange->message[exchange->list.messages - 1].keep = own;
+        add_block(exchange, HOOP_DEVICE_RECV, from, call->out, &blocks->out[from]);
+    }
+    if (!call->in_place && blocks->in[rank].count > 0) {
+        add_block(exchange, HOOP_DEVICE_COPY, rank, in, &blocks->in[rank]);
+        exchange->message[exchange->list.messages - 1].to =
+            hoop_cuda_address(call->out) + blocks->out[rank].first * hoop_call_element(call);
+    }
+    for (int r = 0; r < ranks; r++)
+        any |= blocks->in[r].count > 0 || blocks->out[r].count > 0;
+    for (size_t i = 0; i < exchange->list.messages; i++)
+        exchange->message[i].shape = (uint32_t)call->type | (any ? place : 0);
+}
+
+static enum hoop_status launch_exchange(struct hoop_kernels *kernels, const struct hoop_comm_call *call,
+                                        hoop_cu_stream stream)
+{
+    struct hoop_comm *comm = call->comm;
+    const size_t most = 2 * (size_t)comm->ranks;
+    struct exchange *exchange = hoop_calloc(1, sizeof *exchange + most * sizeof *exchange->message);
+    const void *in = call->in;
+
+    enum hoop_status status = exchange == NULL ? HOOP_ERR_MEMORY
+                              : call->in_place ? move_away(kernels, call, &in, stream)
+                                               : HOOP_OK;
+    if (status == HOOP_OK) {
+        exchange->call = call;
+        add_blocks(exchange, in, call->in_place ? 0 : row_of(kernels, in), !call->in_place && call->in_own);
+        exchange->list.message = exchange->message;
+        exchange->list.ordered = true;
+        exchange->list.parts = comm->device->channels * HOOP_LANES_A_CHANNEL;
+        exchange->list.tag = hoop_comm_publish(call);
+        exchange->list.number = comm->sequence;
+        status = hoop_cuda_exec_messages(kernels->exec, &exchange->list, stream);
+        snprintf(comm->stats.last_plan, sizeof comm->stats.last_plan, "messages/kernel/%dch", comm->device->channels);
+    }
+    hoop_free(exchange);
+    return status;
+}
+
+/* A job. */
+static enum hoop_status launch(struct hoop_kernels *kernels, const void *data, hoop_cu_stream stream)
+{
+    const struct hoop_comm_call *call = data;
+
+    if (call->blocks && call->coll == HOOP_ALL_TO_ALL)
+        return launch_exchange(kernels, call, stream);
     if (hoop_operator_is_premul(call->op)) {
         const struct hoop_operator *created = hoop_operator_find(call->comm, call->op);
         if (created == NULL)
@@ -154,64 +260,82 @@ static enum hoop_status launch(struct hoop_kernels *kernels, const struct hoop_c
 /* ---- calls ---- */
 
 /* Under the gate. */
-static enum hoop_status launch_in_order(struct hoop_kernels *kernels, const struct hoop_comm_call *call,
+static enum hoop_status launch_in_order(struct hoop_kernels *kernels, hoop_kernels_job job, const void *data,
                                         hoop_cu_stream stream)
 {
+    struct hoop_lend *lend = kernels->comm->device->lend;
     bool capturing = false;
 
     enum hoop_status status = hoop_cuda_stream_capturing(kernels->cuda, stream, &capturing);
-    if (status == HOOP_OK && !capturing && hoop_lend_has_news(call->comm->device->lend)) {
+    if (status == HOOP_OK && !capturing && hoop_lend_has_news(lend)) {
         status = hoop_cuda_exec_follow(kernels->exec, stream);
         if (status == HOOP_OK)
-            status = hoop_lend_tell(call->comm->device->lend, kernels->exec, stream);
+            status = hoop_lend_tell(lend, kernels->exec, stream);
     }
     if (status == HOOP_OK)
-        status = launch(kernels, call, stream);
+        status = job(kernels, data, stream);
     if (status == HOOP_OK && !capturing)
         status = hoop_cuda_event_record(kernels->cuda, kernels->ended, stream);
     return status;
 }
 
-enum hoop_status hoop_kernels_launch(const struct hoop_comm_call *call, hoop_cu_stream stream)
+enum hoop_status hoop_kernels_give(struct hoop_comm *comm, const char *what, hoop_kernels_job job, const void *data,
+                                   hoop_cu_stream stream)
 {
-    struct hoop_comm *comm = call->comm;
     struct hoop_kernels *kernels = comm->device->kernels;
 
-    enum hoop_status status = hoop_comm_usable(comm, "collective");
+    enum hoop_status status = hoop_comm_usable(comm, what);
     if (status != HOOP_OK)
         return status;
     pthread_mutex_lock(&kernels->gate);
     const bool closed = kernels->closed;
     if (!closed)
-        status = launch_in_order(kernels, call, stream);
+        status = launch_in_order(kernels, job, data, stream);
     pthread_mutex_unlock(&kernels->gate);
     if (closed)
         return hoop_comm_condemned(comm);
+    return status == HOOP_OK ? HOOP_OK : hoop_comm_conclude(comm, status);
+}
+
+enum hoop_status hoop_kernels_launch(const struct hoop_comm_call *call, hoop_cu_stream stream)
+{
+    struct hoop_comm *comm = call->comm;
+    const enum hoop_status status = hoop_kernels_give(comm, "collective", launch, call, stream);
+
     if (status != HOOP_OK)
-        return hoop_comm_conclude(comm, status);
+        return status;
     comm->stats.calls++;
     comm->stats.bytes += hoop_call_vector(call) * hoop_call_element(call);
     return HOOP_OK;
 }
 
+enum hoop_status hoop_kernels_begin(struct hoop_comm *comm, bool behind_default)
+{
+    const struct hoop_kernels *kernels = comm->device->kernels;
+
+    enum hoop_status status = behind_default ? hoop_cuda_event_record(kernels->cuda, kernels->before, NULL) : HOOP_OK;
+    if (status == HOOP_OK && behind_default)
+        status = hoop_cuda_stream_wait_event(kernels->cuda, comm->device->stream, kernels->before);
+    return status == HOOP_OK ? HOOP_OK : hoop_comm_conclude(comm, status);
+}
+
+enum hoop_status hoop_kernels_await(struct hoop_comm *comm)
+{
+    const enum hoop_status status =
+        hoop_cuda_stream_wait(comm->device->cuda, comm->device->stream, UINT64_MAX); /* a verdict ends the kernel */
+
+    if (status != HOOP_OK)
+        return hoop_comm_conclude(comm, status);
+    hoop_kernels_look(comm->device->kernels);
+    return hoop_verdict_stands(comm->board) ? hoop_comm_condemned(comm) : HOOP_OK;
+}
+
 enum hoop_status hoop_kernels_run(const struct hoop_comm_call *call)
 {
     struct hoop_comm *comm = call->comm;
-    const struct hoop_kernels *kernels = comm->device->kernels;
-    hoop_cu_stream stream = comm->device->stream;
 
-    enum hoop_status status = hoop_cuda_event_record(kernels->cuda, kernels->before, NULL);
+    enum hoop_status status = hoop_kernels_begin(comm, true);
     if (status == HOOP_OK)
-        status = hoop_cuda_stream_wait_event(kernels->cuda, stream, kernels->before);
-    if (status != HOOP_OK)
-        return hoop_comm_conclude(comm, status);
-    status = hoop_kernels_launch(call, stream);
-    if (status == HOOP_OK) {
-        status = hoop_cuda_stream_wait(kernels->cuda, stream, UINT64_MAX); /* a verdict ends the kernel */
-        if (status != HOOP_OK)
-            return hoop_comm_conclude(comm, status);
-    }
-    if (status == HOOP_OK && hoop_verdict_stands(comm->board))
-        status = hoop_comm_condemned(comm);
-    return status;
+        status = hoop_kernels_launch(call, comm->device->stream);
+    return status == HOOP_OK ? hoop_kernels_await(comm) : status;
 }

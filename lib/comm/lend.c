@@ -106,7 +106,7 @@ enum hoop_status hoop_lend_new(struct hoop_comm *comm, struct hoop_lend **lend, 
 
 static const struct hoop_link *link_to(const struct hoop_comm *comm, int rank)
 {
-    return comm->device->links[rank * (comm->lanes - 1)];
+    return comm->device->links[rank * hoop_device_lanes(comm)];
 }
 
 enum hoop_status hoop_lend_start(struct hoop_lend *lend, const uint64_t *place, size_t stride)

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "comm/comm.h"
+#include "comm/messages.h"
 #include "dtype/dtype.h"
 #include "health/verdict.h"
 
@@ -236,7 +237,7 @@ static enum hoop_status run_points(struct hoop_comm *comm, struct point *point, 
     return status == HOOP_OK ? drive(comm, point, points) : status;
 }
 
-enum hoop_status hoop_point_run(struct hoop_comm *comm, const struct hoop_comm_call *call, size_t calls)
+enum hoop_status hoop_point_run_on_host(struct hoop_comm *comm, const struct hoop_comm_call *call, size_t calls)
 {
     struct point single = {0}, *point = calls == 1 ? &single : hoop_calloc(calls, sizeof *point);
 
@@ -255,6 +256,11 @@ enum hoop_status hoop_point_run(struct hoop_comm *comm, const struct hoop_comm_c
     if (point != &single)
         hoop_free(point);
     return status;
+}
+
+enum hoop_status hoop_point_run(struct hoop_comm *comm, const struct hoop_comm_call *call, size_t calls)
+{
+    return hoop_messages_take(comm) ? hoop_messages_run(comm, call, calls) : hoop_point_run_on_host(comm, call, calls);
 }
 
 /* ---- the public calls ---- */

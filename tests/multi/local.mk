@@ -126,6 +126,12 @@ tests_multi_device_order_SOURCES = tests/multi/device_order.c
 tests_multi_device_order_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_device_order_LDADD = $(TEST_LIBS)
 
+check_PROGRAMS += tests/multi/device_messages
+TESTS += tests/multi/device_messages
+tests_multi_device_messages_SOURCES = tests/multi/device_messages.c
+tests_multi_device_messages_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_multi_device_messages_LDADD = $(TEST_LIBS)
+
 check_PROGRAMS += tests/multi/device_faults
 TESTS += tests/multi/device_faults
 tests_multi_device_faults_SOURCES = tests/multi/device_faults.c
