@@ -21,6 +21,7 @@ struct measure_board {
         _Alignas(128) _Atomic uint64_t barriers;
         _Atomic long number, turn;
     } places[RANKS_MOST];
+    _Atomic long trips; /* round trips measured by ranks 0 and 1 */
     double times[RANKS_MOST][CALLS_MOST];
 };
 
@@ -80,6 +81,8 @@ static void bind_process(struct measure *m, const char *list, bool alone)
         if (!alone || i == m->rank % count)
             CPU_SET((size_t)processors[i], &set);
     m->crowded = !alone;
+    if (count > 1)
+        memcpy(m->processors, processors, sizeof m->processors);
     if (sched_setaffinity(0, sizeof(set), &set) != 0)
         measure_fail(m, list, strerror(errno));
 }
@@ -89,7 +92,7 @@ void measure_begin(struct measure *m, int argc, char **argv)
     const char *processors = NULL;
     bool alone = false;
 
-    *m = (struct measure){.seconds = 0.4};
+    *m = (struct measure){.seconds = 0.4, .processors = {-1, -1}};
     for (int option; (option = getopt(argc, argv, "f:c:k:pmbs:")) != -1;)
         switch (option) {
         case 'f':
@@ -292,17 +295,13 @@ static double slowest_median(struct measure *m, int calls)
     return slowest[(calls - 1) / 2];
 }
 
-/* Nanoseconds that a word takes from rank 0 to rank 1 and back, undisturbed: where the processors are virtual, it tells whether they
- * share a core's caches just now. 0: no two ranks with processors of their own. */
-static double round_trip(struct measure *m)
+/* The least time of a word from rank 0 to rank 1 and back, each on a processor of its own. */
+static double exchange_words(struct measure *m)
 {
     enum { TURNS = 2000 };
     struct place *own = &m->board->places[m->rank], *other = &m->board->places[m->rank ^ 1];
     double least = 0;
 
-    measure_barrier(m);
-    if (m->crowded || m->ranks < 2 || m->rank > 1)
-        return 0;
     for (int turn = 0; turn < TURNS; turn++) {
         const long word = ++m->turns;
         const double start = now();
@@ -317,6 +316,42 @@ static double round_trip(struct measure *m)
         least = least == 0 || took < least ? took : least;
     }
     return least * 1e9;
+}
+
+/* The same where ranks share the processors: the two take one each, the others sleep. */
+static double exchange_apart(struct measure *m)
+{
+    const struct timespec moment = {.tv_nsec = 200000};
+    cpu_set_t shared, single;
+    double least = 0;
+
+    m->trips++;
+    if (m->rank > 1) {
+        while (atomic_load(&m->board->trips) < 2 * m->trips)
+            nanosleep(&moment, NULL);
+        return 0;
+    }
+    CPU_ZERO(&single);
+    CPU_SET((size_t)m->processors[m->rank], &single);
+    if (sched_getaffinity(0, sizeof(shared), &shared) != 0 || sched_setaffinity(0, sizeof(single), &single) != 0)
+        measure_fail(m, "sched_setaffinity", strerror(errno));
+    least = exchange_words(m);
+    if (sched_setaffinity(0, sizeof(shared), &shared) != 0)
+        measure_fail(m, "sched_setaffinity", strerror(errno));
+    atomic_fetch_add(&m->board->trips, 1);
+    return least;
+}
+
+/* Nanoseconds that a word takes from rank 0 to rank 1 and back, undisturbed: where the processors are virtual, it tells whether they
+ * share a core's caches just now. 0: there are no two ranks or processors. */
+static double round_trip(struct measure *m)
+{
+    measure_barrier(m);
+    if (m->ranks < 2 || m->processors[0] < 0)
+        return 0;
+    if (m->crowded)
+        return exchange_apart(m);
+    return m->rank > 1 ? 0 : exchange_words(m);
 }
 
 double measure_size(struct measure *m, const struct measure_peer *peer, size_t bytes)

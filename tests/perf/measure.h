@@ -41,7 +41,8 @@ struct measure {
     size_t sizes[64], most; /* bytes of the vectors, and the largest */
     int size_count;
     struct measure_board *board;
-    long turns;
+    int processors[2]; /* that two ranks have to themselves for a moment where all share them; -1: none were given */
+    long turns, trips;
     double trip[2]; /* ns of a word's way there and back, before and after the latest size; 0: not known */
 };
 
