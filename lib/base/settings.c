@@ -381,7 +381,10 @@ int hoop_setting_get(int i, struct hoop_setting *setting)
     if (i < 0 || i >= HOOP_SETTINGS || setting == NULL)
         return 0;
     const char *text = from_environment((enum hoop_setting_id)i);
-    snprintf(value, sizeof value, "%s", text == NULL ? table[i].standard : secret((enum hoop_setting_id)i) ? "(secret)" : text);
+    snprintf(value, sizeof value, "%s",
+             text == NULL                      ? table[i].standard
+             : secret((enum hoop_setting_id)i) ? "(secret)"
+                                               : text);
     *setting = (struct hoop_setting){.name = table[i].name,
                                      .value = value,
                                      .unit = table[i].unit,

@@ -515,15 +515,6 @@ static void close_unused(const struct survey *survey)
     }
 }
 
-static bool any_device(const struct hoop_comm *comm)
-{
-    bool any = comm->device != NULL;
-
-    for (int rank = 0; rank < comm->ranks && comm->devices; rank++)
-        any |= comm->devices[rank].present;
-    return any;
-}
-
 static enum hoop_status make_survey(struct survey *survey, struct hoop_comm *comm)
 {
     const size_t ranks = (size_t)comm->ranks;
@@ -549,7 +540,7 @@ enum hoop_status hoop_device_agree(struct hoop_comm *comm)
 {
     struct survey survey;
 
-    if (!any_device(comm))
+    if (!hoop_device_any(comm))
         return HOOP_OK;
     if (comm->hosts.count > 1) {
         snprintf(comm->device_way, sizeof comm->device_way, "the ranks are on %d hosts", comm->hosts.count);

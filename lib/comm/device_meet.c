@@ -63,6 +63,15 @@ bool hoop_device_same(const struct hoop_device_self *a, const struct hoop_device
     return a->present && b->present && memcmp(a->uuid, b->uuid, sizeof a->uuid) == 0 && strcmp(a->bus, b->bus) == 0;
 }
 
+bool hoop_device_any(const struct hoop_comm *comm)
+{
+    bool any = comm->device != NULL;
+
+    for (int rank = 0; rank < comm->ranks && comm->devices; rank++)
+        any |= comm->devices[rank].present;
+    return any;
+}
+
 bool hoop_device_any_shared(const struct hoop_comm *comm)
 {
     for (int b = 1; b < comm->ranks; b++)

@@ -29,7 +29,8 @@ static inline bool hoop_device_same_process(const struct hoop_device_self *a, co
 /* Are both on the same device? */
 bool hoop_device_same(const struct hoop_device_self *a, const struct hoop_device_self *b);
 
-/* Do any two ranks share a device? The same on all ranks. */
+/* Has any rank a device? Do any two share one? The same on all ranks. */
+bool hoop_device_any(const struct hoop_comm *comm);
 bool hoop_device_any_shared(const struct hoop_comm *comm);
 
 /* Look at the devices of all ranks (comm->devices): no two may have the same one, unless HOOP_SHARED_GPU=1.

@@ -162,10 +162,10 @@ static enum hoop_status keep(struct hoop_comm *comm, const struct told *told)
 {
     const int ranks = comm->ranks, orders = told->orders;
     struct hoop_orders *kept = hoop_calloc(1, sizeof *kept + (size_t)(orders * ranks) * sizeof(int));
-    int *rank = (int *)(void *)(kept + 1);
 
     if (kept == NULL)
         return HOOP_ERR_MEMORY;
+    int *rank = (int *)(void *)(kept + 1);
     *kept = (struct hoop_orders){.ranks = ranks, .orders = orders, .rank = rank};
     for (int i = 0; i < orders; i++) {
         uint32_t seen = 0;
