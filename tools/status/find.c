@@ -165,6 +165,16 @@ bool find_file(struct finds *finds, const char *path)
     return add(finds, descriptor, &file) != NULL;
 }
 
+void find_free(struct finds *finds)
+{
+    for (size_t i = 0; i < finds->count; i++) {
+        close(finds->found[i].descriptor);
+        free(finds->found[i].holder);
+    }
+    free(finds->found);
+    *finds = (struct finds){.found = NULL};
+}
+
 const char *process_state(const struct found *found, const struct hoop_flight_rank *rank)
 {
     char state;

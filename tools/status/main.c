@@ -129,21 +129,28 @@ static bool show_all(const struct asked *asked)
     return fine;
 }
 
-int main(int argc, char **argv)
+/* Show what was found; returns the exit code. */
+static int conclude(const struct asked *asked)
 {
-    struct asked asked = {.named = false};
+    const bool fine = show_all(asked);
 
-    if (hoop_manual_parse(&manual, argc, argv, 0, &asked) != 0)
-        return EXIT_FAILURE;
-    if (!asked.named && !find_processes(&asked.finds, 0))
-        return EXIT_NONE;
-    const bool fine = show_all(&asked);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         perror("hoop-status: standard output");
         return EXIT_FAILURE;
     }
-    if (asked.finds.count == 0)
+    if (asked->finds.count == 0)
         fprintf(stderr, "hoop-status: no communicator found%s\n",
-                asked.finds.unreadable > 0 ? "; some processes belong to other users" : "");
-    return !fine ? EXIT_FAILURE : asked.finds.count == 0 ? EXIT_NONE : EXIT_SUCCESS;
+                asked->finds.unreadable > 0 ? "; some processes belong to other users" : "");
+    return !fine ? EXIT_FAILURE : asked->finds.count == 0 ? EXIT_NONE : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+    struct asked asked = {.named = false};
+    int code = EXIT_FAILURE;
+
+    if (hoop_manual_parse(&manual, argc, argv, 0, &asked) == 0)
+        code = asked.named || find_processes(&asked.finds, 0) ? conclude(&asked) : EXIT_NONE;
+    find_free(&asked.finds);
+    return code;
 }

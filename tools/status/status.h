@@ -30,6 +30,9 @@ bool find_processes(struct finds *finds, pid_t job);
 /* The file. False, with the reason on stderr, when it cannot be opened. */
 bool find_file(struct finds *finds, const char *path);
 
+/* Close and free all that was found. */
+void find_free(struct finds *finds);
+
 /* What the system says of the rank's process: "stopped", "gone", "zombie", or "" if nothing is the matter or it cannot be told. */
 const char *process_state(const struct found *found, const struct hoop_flight_rank *rank);
 
