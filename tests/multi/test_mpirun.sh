@@ -12,6 +12,8 @@ fi
 OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 PMIX_NAMESPACE=x hoop-info >"$out" 2>&1
 grep -q 'knows nothing of PMIx' "$out" && { echo "skipped: this build of hoop has no PMIx"; exit 77; }
 
+# libpmix leaks, in parts that it has unloaded before leaks are looked for, so that no suppression could name them.
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 run=("$mpirun" --oversubscribe)
 export TMPDIR=$work # its session folder
