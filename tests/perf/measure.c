@@ -318,6 +318,8 @@ static double exchange_words(struct measure *m)
     return least * 1e9;
 }
 
+enum { NOT_OURS = -1 }; /* a trip was made, but by other ranks */
+
 /* The same where ranks share the processors: the two take one each, the others sleep. */
 static double exchange_apart(struct measure *m)
 {
@@ -329,7 +331,7 @@ static double exchange_apart(struct measure *m)
     if (m->rank > 1) {
         while (atomic_load(&m->board->trips) < 2 * m->trips)
             nanosleep(&moment, NULL);
-        return 0;
+        return NOT_OURS;
     }
     CPU_ZERO(&single);
     CPU_SET((size_t)m->processors[m->rank], &single);
@@ -351,7 +353,7 @@ static double round_trip(struct measure *m)
         return 0;
     if (m->crowded)
         return exchange_apart(m);
-    return m->rank > 1 ? 0 : exchange_words(m);
+    return m->rank > 1 ? NOT_OURS : exchange_words(m);
 }
 
 double measure_size(struct measure *m, const struct measure_peer *peer, size_t bytes)
