@@ -92,3 +92,15 @@ enum hoop_status space_run(const struct hoop_case *c, enum way way, struct rank_
         }
     return !case_gets(c, rank) || case_check(c, rank, space->host + out, text, size) ? HOOP_OK : HOOP_ERR_INTERNAL;
 }
+
+bool space_tells(const struct hoop_comm *comm, const char *reason)
+{
+    char *text = malloc(HOOP_EXPLAIN_TEXT);
+    const bool good = hoop_explain(comm, "all_reduce", 4096, 0, text, HOOP_EXPLAIN_TEXT) == HOOP_OK &&
+                      strstr(text, "calls on its memory: ") && strstr(text, reason);
+
+    if (!good)
+        fprintf(stderr, "should tell \"%s\": %s\n", reason, text);
+    free(text);
+    return good;
+}

@@ -28,4 +28,7 @@ enum hoop_status space_run(const struct hoop_case *c, enum way way, struct rank_
 /* Do calls go the way that is meant ("kernel", "staged")? A rank alone needs none. */
 bool space_goes(const struct hoop_comm *comm, const char *way);
 
+/* Does hoop_explain give that as the way of calls on this rank's device memory, or as its reason? If not it is printed. */
+bool space_tells(const struct hoop_comm *comm, const char *reason);
+
 #endif

@@ -319,8 +319,9 @@ enum hoop_status hoop_boot_agree(struct hoop_boot *boot, enum hoop_status mine, 
     enum hoop_status status = send_report(boot, mine, own, later(deadline));
     if (status == HOOP_OK || status == HOOP_AGAIN) /* the verdict may have come before the server closed */
         status = await(boot, HOOP_VERDICT, &body, &bytes, later(deadline));
-    if (status == HOOP_AGAIN)
-        return mine == HOOP_OK ? lost(boot) : hoop_fail(mine, "rank %d: %s", boot->rank, own);
+    if (status == HOOP_AGAIN) /* ABORTED: what this rank did was called off because the server had gone */
+        return mine == HOOP_OK || mine == HOOP_ERR_ABORTED ? lost(boot)
+                                                           : hoop_fail(mine, "rank %d: %s", boot->rank, own);
     if (status != HOOP_OK)
         return status;
     status = judged(boot, body, bytes);

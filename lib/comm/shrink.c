@@ -201,10 +201,10 @@ static void await_others(struct shrinking *shrinking, struct word word)
     }
 }
 
-/* Can another attempt help? ABORTED: making was called off, since another rank could not go on. */
+/* Can another attempt help? */
 static bool is_worth(enum hoop_status status)
 {
-    return status == HOOP_ERR_PEER || status == HOOP_ERR_TIMEOUT || status == HOOP_ERR_ABORTED;
+    return status == HOOP_ERR_PEER || status == HOOP_ERR_TIMEOUT;
 }
 
 static enum hoop_status make(struct shrinking *shrinking, struct word word, struct hoop_comm **made)

@@ -80,6 +80,20 @@ static void hold_back(const struct fake_operation *operation)
     }
 }
 
+/* Whoever has seen a record reached, and asks then whether the stream is done, is not to come before the count of it. */
+static void run_one(struct fake_stream *stream, struct fake_operation *operation)
+{
+    const bool record = operation->kind == FAKE_RECORD;
+
+    if (record)
+        pthread_mutex_lock(&stream->mutex);
+    fake_operation_run(stream, operation);
+    fake_operation_free(operation);
+    atomic_fetch_add(&stream->done, 1);
+    if (record)
+        pthread_mutex_unlock(&stream->mutex);
+}
+
 static void *run(void *data)
 {
     struct fake_stream *stream = data;
@@ -100,9 +114,7 @@ static void *run(void *data)
         if (!operation)
             break;
         hold_back(operation);
-        fake_operation_run(stream, operation);
-        fake_operation_free(operation);
-        atomic_fetch_add(&stream->done, 1);
+        run_one(stream, operation);
         fake_ring(0);
     }
     pthread_mutex_destroy(&stream->mutex);

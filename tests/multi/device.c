@@ -324,23 +324,11 @@ static const struct bad_path {
 };
 enum { BAD_PATHS = sizeof bad_paths / sizeof *bad_paths };
 
-static bool told(const struct hoop_comm *comm, const char *reason)
-{
-    char *text = malloc(HOOP_EXPLAIN_TEXT);
-    const bool good = hoop_explain(comm, "all_reduce", 4096, 0, text, HOOP_EXPLAIN_TEXT) == HOOP_OK &&
-                      strstr(text, "calls on its memory: ") && strstr(text, reason);
-
-    if (!good)
-        fprintf(stderr, "should tell \"%s\": %s\n", reason, text);
-    free(text);
-    return good;
-}
-
 static int bad_path_of_thread(int rank, struct hoop_comm *comm, void *argument)
 {
     const struct bad_path *bad = argument;
 
-    return (rank > 0 && bad->only_0) || told(comm, bad->reason)
+    return (rank > 0 && bad->only_0) || space_tells(comm, bad->reason)
                ? grid_of_thread(rank, comm, (void *)(uintptr_t)bad->way)
                : 1;
 }
@@ -351,7 +339,7 @@ static int bad_path_of_process(struct harness_rank *self)
 
     struct hoop_comm *comm = harness_join(self);
 
-    if (comm == NULL || (!(self->rank > 0 && bad->only_0) && !told(comm, bad->reason)))
+    if (comm == NULL || (!(self->rank > 0 && bad->only_0) && !space_tells(comm, bad->reason)))
         return 1;
     if (bad->way == kernel)
         return run_process(self, comm, kernel);
@@ -382,7 +370,7 @@ static int alone_with_device(struct harness_rank *self)
     snprintf(number, sizeof number, "%d", self->rank);
     setenv("CUDA_VISIBLE_DEVICES", number, 1);
     struct hoop_comm *comm = harness_join(self);
-    return comm && told(comm, self->argument) ? run_process(self, comm, kernel) : 1;
+    return comm && space_tells(comm, self->argument) ? run_process(self, comm, kernel) : 1;
 }
 
 START_TEST(devices_that_peers_do_not_see)

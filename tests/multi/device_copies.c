@@ -18,18 +18,6 @@ static void settings(int ranks)
     setenv("HOOP_SLICE", "4K", 1);
 }
 
-static bool told(const struct hoop_comm *comm, const char *reason)
-{
-    char *text = malloc(HOOP_EXPLAIN_TEXT);
-    const bool good = hoop_explain(comm, "all_reduce", 4096, 0, text, HOOP_EXPLAIN_TEXT) == HOOP_OK &&
-                      strstr(text, "calls on its memory: ") && strstr(text, reason);
-
-    if (!good)
-        fprintf(stderr, "should tell \"%s\": %s\n", reason, text);
-    free(text);
-    return good;
-}
-
 /* What moves data grid_goes by copies, if it is large and all can open what they read, and each rank says so. */
 static int by_copies(int rank, struct hoop_comm *comm, bool can)
 {
@@ -61,7 +49,7 @@ static int by_copies(int rank, struct hoop_comm *comm, bool can)
     if (text[0])
         fprintf(stderr, "rank %d: %s\n", rank, text);
     if (!failed &&
-        !told(comm, can ? "HOOP_COPIES=20000 bytes and more go by copies" : "HOOP_COPIES=20000 has no effect"))
+        !space_tells(comm, can ? "HOOP_COPIES=20000 bytes and more go by copies" : "HOOP_COPIES=20000 has no effect"))
         failed = 1;
     if (hoop_comm_destroy(comm) != HOOP_OK)
         failed = 1;

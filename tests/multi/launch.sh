@@ -13,10 +13,6 @@ failures=0
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM HUP
 
-# Libraries of launchers leak, and do not know of the sanitizers.
-printf 'leak:libpmix\nleak:libopen-pal\nleak:libevent\n' >"$work/suppress"
-export LSAN_OPTIONS=${LSAN_OPTIONS:+$LSAN_OPTIONS:}suppressions=$work/suppress
-
 fail()
 {
     echo "FAIL: $1"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "brute.h"
+#include "harness.h"
 #include "plans.h"
 
 enum { RANKS_MOST = 9, ORDERS = 3 };
@@ -129,9 +130,5 @@ int main(void)
     tcase_add_test(tests, followed);
     tcase_add_test(tests, refused_and_ignored);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return harness_suite(suite);
 }

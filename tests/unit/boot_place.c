@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "boot/id.h"
 #include "boot/place.h"
+#include "harness.h"
 #include "wire/sock.h"
 
 START_TEST(finds_the_first_host)
@@ -208,9 +209,5 @@ int main(void)
     tcase_add_test(tests, waits_until_it_is_served);
     tcase_add_test(tests, nobody_serves);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return harness_suite(suite);
 }

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "boot/pmi.h"
+#include "harness.h"
 
 enum { RANKS = 3 };
 
@@ -243,9 +244,5 @@ int main(void)
     tcase_add_test(tests, refuses_an_endless_line);
     tcase_add_test(tests, reads_fields);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return harness_suite(suite);
 }

@@ -10,6 +10,7 @@
 
 #include "device.h"
 #include "exec/program.h"
+#include "harness.h"
 
 enum {
     MOST = 8,
@@ -377,9 +378,5 @@ int main(void)
     tcase_add_loop_test(tests, messages_differ, 0, sizeof pairs / sizeof *pairs);
     tcase_add_loop_test(tests, absent_peer, 0, 3);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return harness_suite(suite);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "exec/device/device.h"
+#include "harness.h"
 
 static void ring(xg address)
 {
@@ -79,9 +80,5 @@ int main(void)
     tcase_add_loop_test(all, data_need_both_flags, 0, NUMBERS);
     tcase_add_test(all, flags_differ);
     suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return harness_suite(suite);
 }
