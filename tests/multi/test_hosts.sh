@@ -36,7 +36,7 @@ job()
 {
     local what=$1 expected=$2 code
     shift 2
-    timeout -k 5 60 "$@" >"$work/out" 2>&1 </dev/null
+    timeout -k 5 $((${TEST_LIMIT:-240} / 4)) "$@" >"$work/out" 2>&1 </dev/null
     code=$?
     [ "$code" = "$expected" ] || fail "$what: exit code $code, not $expected"
 }
@@ -83,6 +83,8 @@ HOOP_ADDRESS=127.0.0.1 job "by a shell" 0 hooprun --hosts a:2,b --rsh "$work/ssh
 says "by a shell" '/shm+tcp/links/'
 HOOP_ADDRESS=127.0.0.1 HOOP_TRANSPORTS=shm job "refused" 3 hooprun --hosts a,b --rsh "$work/ssh" hoop-bench barrier
 says "refused" 'the ranks are on 2 hosts, and HOOP_TRANSPORTS=shm joins those of one only'
+job "a restart on all hosts" 0 hooprun --max-restarts 1 --hosts a,b --rsh "$work/ssh" sh -c 'echo "try $HOOP_RESTART"; exit $((3 - 3 * HOOP_RESTART))'
+says "a restart on all hosts" '^\[1\] try 1$'
 job "words" 0 hooprun --hosts "a" --rsh "$work/ssh" sh -c 'test "$1" = "it'\''s \"so\"" && echo well' - "it's \"so\""
 says "words" well
 
@@ -126,6 +128,30 @@ job "all_reduce over 4" 0 bash -c 'over "$net-1,$net-2,$net-3,$net-4" "$@"' - ho
 says "all_reduce over 4" '/tcp/links/'
 job "hier" 0 bash -c 'over "$net-1:2,$net-2:2" "$@"' - hoop-bench all_reduce -b 4M -e 4M -n 2
 says "hier" 'hier('
+
+# The curve of a training over four hosts is that of one rank. TEST_TRAIN: options of a longer one, by hand, such as "--epochs 5".
+train="$TEST_BUILD/trainer/hoop-train --log-every 0 --global-batch 64 ${TEST_TRAIN:---data synthetic --hidden 64,32 --steps 60}"
+losses() { sed -n 's/^{"event":"step".*"loss":\([^,]*\),.*/\1/p' "$work/$1/log.jsonl"; }
+same_curve()
+{
+    # shellcheck disable=SC2086 # words
+    {
+        job "training" 0 $train --out "$work/one"
+        job "training over 4 hosts" 0 bash -c 'over "$net-1,$net-2,$net-3,$net-4" "$@"' - $train --out "$work/four"
+    }
+    says "training over 4 hosts" 'on 4 ranks'
+    says "training over 4 hosts" '/tcp/links/'
+    paste <(losses one) <(losses four) | awk '
+        NF != 2 { lost = 1 }
+        { apart = ($1 - $2) / $1; if (apart < 0) apart = -apart; if (apart > worst) worst = apart }
+        END { printf "training over 4 hosts: %d steps, the loss differs from 1 rank by %.1e at most\n", NR, worst
+              exit NR < 60 || lost || worst >= 1e-5 }' || fail "training over 4 hosts: another curve than that of one rank"
+}
+if [ -x "$TEST_BUILD/trainer/hoop-train" ]; then
+    same_curve
+else
+    echo "training over 4 hosts left out: hoop-train is not built"
+fi
 
 # break_off WHAT WORDS COMMAND...: while a job runs; all survivors say the words.
 break_off()
