@@ -158,6 +158,7 @@ break_off()
 {
     local what=$1 words=$2 job
     shift 2
+    : >"$work/out" # the job before had its first line, too
     HOOP_SILENT=1 bash -c 'over "$net-1:2,$net-2:2" hoop-bench all_reduce -b 64K -e 64K -n 10000000' >"$work/out" 2>&1 </dev/null &
     job=$!
     for _ in $(seq 300); do
@@ -182,9 +183,9 @@ kill_last()
         tr '\0' '\n' <"/proc/$pid/environ" | grep -q '^HOOP_RANK=3$' && kill -9 "$pid"
     done
 }
-cut() { ip -n "$net-hub" link set to2 down; }
+cut_link() { ip -n "$net-hub" link set to2 down; }
 break_off "a rank is killed" 'rank 3 (process [0-9]*) died' kill_last
-break_off "a link is cut" 'the host of rank [02] (process [0-9]*) shows no sign of life: .*a partition' cut
+break_off "a link is cut" 'the host of rank [02] (process [0-9]*) shows no sign of life: .*a partition' cut_link
 [ -z "$(ip netns pids "$net-1")$(ip netns pids "$net-2")" ] || fail "processes are left"
 
 [ "$failures" = 0 ]
