@@ -7,7 +7,8 @@
  *
  * Memory: plans are kept as they are built, with the peer of a step replaced by the number of its link. Where the plans are
  * turned copies of each other (ring, flat, …), one rank can stand for all: what it sends to the rank d further is what it
- * receives from the rank d before, and a link goes from the rank to itself. With levels or groups the ranks of the first host
+ * receives from the rank d before, and a link goes from the rank to itself. They are copies, too, where the same bits of rank and
+ * peers change (recdbl). With levels or groups the ranks of the first host
  * (or group) stand for those of all, if the plans are the same when turned by a host.
  */
 #include <string.h>
@@ -32,46 +33,10 @@ static uint64_t later(uint64_t a, uint64_t b)
 
 /* ---- events ---- */
 
-static bool before(const struct hoop_event *a, const struct hoop_event *b)
-{
-    return a->time != b->time ? a->time < b->time : a->order < b->order;
-}
-
 static void push(struct hoop_simulator *sim, uint64_t time, uint32_t what)
 {
-    struct hoop_event event = {time, sim->order++, what};
-
-    if (sim->events == sim->event_room) {
-        const size_t room = sim->event_room ? 2 * sim->event_room : 1024;
-        struct hoop_event *more = hoop_realloc(sim->event, room, sizeof *more);
-        if (more == NULL) {
-            sim->status = HOOP_ERR_MEMORY;
-            return;
-        }
-        sim->event = more;
-        sim->event_room = room;
-    }
-    size_t at = sim->events++;
-    for (; at > 0 && before(&event, &sim->event[(at - 1) / 2]); at = (at - 1) / 2)
-        sim->event[at] = sim->event[(at - 1) / 2];
-    sim->event[at] = event;
-}
-
-static struct hoop_event pop(struct hoop_simulator *sim)
-{
-    const struct hoop_event first = sim->event[0], last = sim->event[--sim->events];
-    size_t at = 0, child;
-
-    while ((child = 2 * at + 1) < sim->events) {
-        if (child + 1 < sim->events && before(&sim->event[child + 1], &sim->event[child]))
-            child++;
-        if (!before(&sim->event[child], &last))
-            break;
-        sim->event[at] = sim->event[child];
-        at = child;
-    }
-    sim->event[at] = last;
-    return first;
+    if (hoop_sim_push(&sim->queue, time, what) != HOOP_OK)
+        sim->status = HOOP_ERR_MEMORY;
 }
 
 static void wake(struct hoop_simulator *sim, uint32_t lane, uint64_t time)
@@ -101,7 +66,7 @@ static size_t bytes_of(const struct hoop_simulator *sim, const struct hoop_sim_l
 /* Bytes of the whole message that begins with the lane's step. */
 static size_t bytes_of_message(const struct hoop_simulator *sim, const struct hoop_sim_lane *lane)
 {
-    const struct hoop_step *step = &lane->plan->step[lane->step];
+    const struct hoop_step *step = &lane->first[lane->step];
     const bool sends = step->kind == HOOP_STEP_SEND;
     const int32_t link = step->peer;
     size_t bytes = 0;
@@ -194,7 +159,7 @@ static void arrive(struct hoop_simulator *sim, uint32_t number, uint64_t now)
 {
     const uint32_t slots = (uint32_t)sim->wish->slots;
     struct hoop_sim_link *link = &sim->link[number];
-    struct hoop_sim_rank *rank = &sim->rank[sim->lane[link->receiver].rank];
+    struct hoop_sim_rank *rank = &sim->rank[link->to];
     uint64_t *slot = &sim->slot[(size_t)number * slots + link->arrived % slots];
 
     *slot = pass_down(sim, link, rank, *slot, now);
@@ -252,7 +217,7 @@ static int run_after(struct hoop_simulator *sim, struct hoop_sim_lane *lane, con
 
 static int run_step(struct hoop_simulator *sim, struct hoop_sim_lane *lane, uint64_t now, uint64_t *end)
 {
-    const struct hoop_step *step = &lane->plan->step[lane->step];
+    const struct hoop_step *step = &lane->first[lane->step];
     const bool local = step->kind == HOOP_STEP_COPY || step->kind == HOOP_STEP_REDUCE;
 
     *end = now;
@@ -274,7 +239,7 @@ static void advance(struct hoop_simulator *sim, struct hoop_sim_lane *lane, uint
     struct hoop_sim_rank *rank = &sim->rank[lane->rank];
 
     sim->wish->steps++;
-    if (++lane->step == lane->plan->steps) {
+    if (++lane->step == lane->steps) {
         lane->step = 0;
         lane->slice++;
     }
@@ -306,30 +271,108 @@ static void run_lane(struct hoop_simulator *sim, uint32_t number, uint64_t now)
         advance(sim, lane, now);
     }
     sim->now = later(sim->now, now);
-    sim->lanes_done += lane->slice == sim->binding.slices && lane->plan->steps > 0;
+    sim->lanes_done += lane->slice == sim->binding.slices && lane->steps > 0;
+}
+
+/* ---- what comes next is fetched from memory before its turn ---- */
+
+/* Events that are known ahead, and how many of them before its turn an event's lane or link is there, and what that leads to. */
+enum { AHEAD = 16, NEAR = 10, NEXT = 5 };
+
+static void fetch_first(const struct hoop_simulator *sim, uint32_t what)
+{
+    if (what & 1) {
+        __builtin_prefetch(&sim->link[what >> 1]);
+        __builtin_prefetch(&sim->slot[(size_t)(what >> 1) * (size_t)sim->wish->slots]);
+    } else {
+        __builtin_prefetch(&sim->lane[what >> 1]);
+    }
+}
+
+static const struct hoop_step *step_to_come(const struct hoop_sim_lane *lane)
+{
+    const uint32_t step = lane->step + lane->busy;
+
+    return &lane->first[step < lane->steps ? step : 0];
+}
+
+static void fetch_second(const struct hoop_simulator *sim, uint32_t what)
+{
+    if (what & 1) {
+        const struct hoop_sim_link *link = &sim->link[what >> 1];
+        __builtin_prefetch(&sim->rank[link->to]);
+    } else {
+        const struct hoop_sim_lane *lane = &sim->lane[what >> 1];
+        __builtin_prefetch(step_to_come(lane));
+        __builtin_prefetch(&sim->rank[lane->rank]);
+    }
+}
+
+static void fetch_third(const struct hoop_simulator *sim, uint32_t what)
+{
+    const struct hoop_step *step;
+
+    if (what & 1)
+        return;
+    step = step_to_come(&sim->lane[what >> 1]);
+    if (step->kind >= HOOP_STEP_SEND && step->kind <= HOOP_STEP_RECV_REDUCE) {
+        __builtin_prefetch(&sim->link[step->peer]);
+        __builtin_prefetch(&sim->slot[(size_t)step->peer * (size_t)sim->wish->slots]);
+    }
+}
+
+/* ---- all events ---- */
+
+static enum hoop_status run_event(struct hoop_simulator *sim, uint32_t what, uint64_t now, uint64_t most)
+{
+    if (what & 1)
+        arrive(sim, what >> 1, now);
+    else
+        run_lane(sim, what >> 1, now);
+    if (sim->wish->messages > most)
+        return hoop_fail(HOOP_ERR_ARG,
+                         "the simulation has more than %llu messages; larger slices or fewer bytes make less",
+                         (unsigned long long)most);
+    return sim->status;
+}
+
+/* All events of the earliest time, those that they make included. */
+static enum hoop_status run_moment(struct hoop_simulator *sim, uint64_t now, uint64_t most)
+{
+    uint32_t ahead[AHEAD], first = 0, end = 0, second = 0, third = 0;
+    enum hoop_status status = HOOP_OK;
+
+    while (status == HOOP_OK) {
+        while (end - first < AHEAD && hoop_sim_take(&sim->queue, &ahead[end % AHEAD]))
+            fetch_first(sim, ahead[end++ % AHEAD]);
+        if (first == end)
+            break;
+        for (; second < end && second - first < NEAR; second++)
+            fetch_second(sim, ahead[second % AHEAD]);
+        for (; third < end && third - first < NEXT; third++)
+            fetch_third(sim, ahead[third % AHEAD]);
+        status = run_event(sim, ahead[first++ % AHEAD], now, most);
+    }
+    return status;
 }
 
 static enum hoop_status run(struct hoop_simulator *sim)
 {
     const uint64_t most = sim->wish->most ? sim->wish->most : (uint64_t)1 << 31;
     uint32_t lanes = 0;
+    uint64_t now;
 
     for (uint32_t i = 0; i < sim->lanes; i++) {
-        if (sim->lane[i].plan->steps > 0) {
+        if (sim->lane[i].steps > 0) {
             wake(sim, i, 0);
             lanes++;
         }
     }
-    while (sim->events > 0 && sim->status == HOOP_OK) {
-        const struct hoop_event event = pop(sim);
-        if (event.what & 1)
-            arrive(sim, event.what >> 1, event.time);
-        else
-            run_lane(sim, event.what >> 1, event.time);
-        if (sim->wish->messages > most)
-            return hoop_fail(HOOP_ERR_ARG,
-                             "the simulation has more than %llu messages; larger slices or fewer bytes make less",
-                             (unsigned long long)most);
+    while (sim->status == HOOP_OK && hoop_sim_earliest(&sim->queue, &now)) {
+        const enum hoop_status status = run_moment(sim, now, most);
+        if (status != HOOP_OK)
+            return status;
+        hoop_sim_end(&sim->queue);
     }
     if (sim->status == HOOP_OK && sim->lanes_done < lanes)
         return hoop_fail(HOOP_ERR_ARG, "the plans deadlock with %d slots a link", sim->wish->slots);
@@ -362,7 +405,7 @@ static void tell(const struct hoop_simulator *sim, int ranks)
     wish->load[last].most = wish->port_most;
     for (uint32_t i = 0; i < sim->links; i++)
         wish->link_most = later(wish->link_most, sim->link[i].bytes);
-    wish->memory = sim->memory + sim->event_room * sizeof(struct hoop_event);
+    wish->memory = sim->memory + hoop_sim_queue_bytes(&sim->queue);
 }
 
 static enum hoop_status check_wish(const struct hoop_problem *problem, const struct hoop_simulation *wish)
@@ -426,7 +469,8 @@ static enum hoop_status find_period(struct hoop_simulator *sim, const struct hoo
     sim->ranks = (uint32_t)problem->ranks;
     for (int i = 0; i < 2 && status == HOOP_OK && !sim->wish->symmetric; i++) {
         if (i == 0 || period[1] > period[0])
-            status = hoop_sim_turned(algo, problem, period[i], sim->wish->bytes, &sim->wish->symmetric);
+            status = hoop_sim_turned(algo, problem, period[i], sim->wish->bytes, &sim->turn);
+        sim->wish->symmetric = sim->turn != HOOP_SIM_NOT_TURNED;
         if (sim->wish->symmetric)
             sim->ranks = (uint32_t)period[i];
     }

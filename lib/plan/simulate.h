@@ -5,15 +5,13 @@
 
 #include "hoop/plan.h"
 #include "plan/bind.h"
+#include "plan/simulate_queue.h"
 
 /* Set in the simulator's own copies of steps: a joined part follows on the same link. */
 enum { HOOP_SIM_MORE = 0x80 };
 
-struct hoop_event {
-    uint64_t time;
-    uint32_t order; /* among events of the same time */
-    uint32_t what;  /* lane << 1, or link << 1 | 1 */
-};
+/* How a rank's plan is made of that of one which stands for it: its peers are moved on by as much as it, or the same bits change. */
+enum hoop_sim_turn { HOOP_SIM_NOT_TURNED, HOOP_SIM_MOVED, HOOP_SIM_FLIPPED };
 
 struct hoop_sim_rank {
     uint64_t out_free, in_free, core_free; /* when port and core are free */
@@ -28,9 +26,9 @@ struct hoop_sim_unit {
 };
 
 struct hoop_sim_lane {
-    const struct hoop_lane_plan *plan;
+    const struct hoop_step *first;
     size_t slice;
-    uint32_t step, rank;
+    uint32_t steps, step, rank;
     bool busy;   /* its step ends when it is woken */
     bool parked; /* waits for another lane */
 };
@@ -38,6 +36,7 @@ struct hoop_sim_lane {
 /* A link's slots hold the bytes of a message that is on its way, then when it has come, then when its credit is back. */
 struct hoop_sim_link {
     uint32_t sender, receiver; /* lanes */
+    uint32_t to;               /* rank of the receiver */
     uint32_t level;            /* that it crosses */
     uint32_t sent, arrived, taken;
     bool sender_waits, receiver_waits;
@@ -59,9 +58,10 @@ struct hoop_simulator {
     struct hoop_sim_lane *lane;
     struct hoop_sim_link *link;
     uint64_t *slot;
-    struct hoop_event *event;
-    size_t events, event_room, link_room;
-    uint32_t ranks, lanes, links, lanes_done, order; /* ranks: that are run, fewer if they stand for all */
+    struct hoop_sim_queue queue; /* what: lane << 1, or link << 1 | 1 */
+    size_t link_room;
+    uint32_t ranks, lanes, links, lanes_done; /* ranks: that are run, fewer if they stand for all */
+    enum hoop_sim_turn turn;
     uint64_t memory;
     enum hoop_status status;
 
@@ -71,10 +71,10 @@ struct hoop_simulator {
     size_t places;
 };
 
-/* Are the plans copies of each other, turned by so many ranks? Looks at some of them. Not if there are fewer bytes than
- * chunks: then some are empty and some are not. */
+/* Are the plans copies of each other, turned by so many ranks, and how? Looks at some of them. Not if there are fewer bytes
+ * than chunks: then some are empty and some are not. */
 enum hoop_status hoop_sim_turned(const struct hoop_algo *algo, const struct hoop_problem *problem, int period,
-                                 size_t bytes, bool *turned);
+                                 size_t bytes, enum hoop_sim_turn *turn);
 
 /* Make plans, lanes and links. Errors: those of hoop_plan_build and hoop_bind; HOOP_ERR_MEMORY (more than `most` bytes). */
 enum hoop_status hoop_sim_build(struct hoop_simulator *sim, const struct hoop_algo *algo,

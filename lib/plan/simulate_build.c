@@ -6,10 +6,24 @@
 
 /* ---- symmetry ---- */
 
-static bool same_turned(const struct hoop_plan *a, const struct hoop_plan *b)
+/* From a rank to another, and back, in a way that is the same for all that are turned copies. */
+static uint32_t ahead_of(enum hoop_sim_turn turn, uint32_t n, uint32_t from, uint32_t to)
 {
-    const int n = a->problem.ranks;
+    return turn == HOOP_SIM_FLIPPED ? to ^ from : (to + n - from) % n;
+}
 
+static uint32_t rank_ahead(enum hoop_sim_turn turn, uint32_t n, uint32_t from, uint32_t ahead)
+{
+    return turn == HOOP_SIM_FLIPPED ? from ^ ahead : (from + ahead) % n;
+}
+
+static uint32_t peer_ahead(enum hoop_sim_turn turn, const struct hoop_plan *plan, const struct hoop_step *step)
+{
+    return ahead_of(turn, (uint32_t)plan->problem.ranks, (uint32_t)plan->problem.rank, (uint32_t)step->peer);
+}
+
+static bool same_turned(enum hoop_sim_turn turn, const struct hoop_plan *a, const struct hoop_plan *b)
+{
     if (a->lanes != b->lanes)
         return false;
     for (uint32_t l = 0; l < a->lanes; l++) {
@@ -20,7 +34,7 @@ static bool same_turned(const struct hoop_plan *a, const struct hoop_plan *b)
             const bool message = x->kind >= HOOP_STEP_SEND && x->kind <= HOOP_STEP_RECV_REDUCE;
             if (x->kind != y->kind)
                 return false;
-            if (message && (x->peer + n - a->problem.rank) % n != (y->peer + n - b->problem.rank) % n)
+            if (message && peer_ahead(turn, a, x) != peer_ahead(turn, b, y))
                 return false;
         }
     }
@@ -29,7 +43,7 @@ static bool same_turned(const struct hoop_plan *a, const struct hoop_plan *b)
 
 /* One rank against those in its place in other periods. */
 static enum hoop_status turned_from(const struct hoop_algo *algo, const struct hoop_problem *problem, int rank,
-                                    int period, size_t bytes, bool *turned)
+                                    int period, size_t bytes, enum hoop_sim_turn turn, bool *turned)
 {
     const int periods = problem->ranks / period, sample[] = {1, periods / 2, periods - 1};
     struct hoop_problem mine = *problem;
@@ -45,23 +59,41 @@ static enum hoop_status turned_from(const struct hoop_algo *algo, const struct h
         status = hoop_plan_build(&other, algo, &mine, false);
         if (status != HOOP_OK)
             break;
-        *turned = same_turned(first, other);
+        *turned = same_turned(turn, first, other);
         hoop_plan_free(other);
     }
     hoop_plan_free(first);
     return status;
 }
 
-enum hoop_status hoop_sim_turned(const struct hoop_algo *algo, const struct hoop_problem *problem, int period,
-                                 size_t bytes, bool *turned)
+static bool power_of_two(int n)
 {
+    return (n & (n - 1)) == 0;
+}
+
+/* Bits are flipped within powers of two only: then no two places of a period become one. */
+static bool may_turn(enum hoop_sim_turn turn, int ranks, int period)
+{
+    return ranks > period && ranks % period == 0 &&
+           (turn == HOOP_SIM_MOVED || (power_of_two(ranks) && power_of_two(period)));
+}
+
+enum hoop_status hoop_sim_turned(const struct hoop_algo *algo, const struct hoop_problem *problem, int period,
+                                 size_t bytes, enum hoop_sim_turn *turn)
+{
+    static const enum hoop_sim_turn turns[] = {HOOP_SIM_MOVED, HOOP_SIM_FLIPPED};
     const int sample[] = {0, 1, period / 2, period - 1};
     enum hoop_status status = HOOP_OK;
 
-    *turned = problem->ranks > period && problem->ranks % period == 0;
-    for (int i = 0; i < 4 && status == HOOP_OK && *turned; i++)
-        if (sample[i] < period && (i == 0 || sample[i] > sample[i - 1]))
-            status = turned_from(algo, problem, sample[i], period, bytes, turned);
+    *turn = HOOP_SIM_NOT_TURNED;
+    for (int t = 0; t < 2 && status == HOOP_OK && *turn == HOOP_SIM_NOT_TURNED; t++) {
+        bool turned = may_turn(turns[t], problem->ranks, period);
+        for (int i = 0; i < 4 && status == HOOP_OK && turned; i++)
+            if (sample[i] < period && (i == 0 || sample[i] > sample[i - 1]))
+                status = turned_from(algo, problem, sample[i], period, bytes, turns[t], &turned);
+        if (status == HOOP_OK && turned)
+            *turn = turns[t];
+    }
     return status;
 }
 
@@ -138,7 +170,7 @@ static uint32_t crossed(const struct hoop_simulator *sim, uint32_t from, uint32_
 /* Replace the peers of a lane's messages by their links. */
 static enum hoop_status name_links(struct hoop_simulator *sim, const struct hoop_plan *plan, uint32_t l, uint32_t lane)
 {
-    const uint64_t n = (uint64_t)plan->problem.ranks, rank = (uint64_t)plan->problem.rank;
+    const uint32_t n = (uint32_t)plan->problem.ranks, rank = (uint32_t)plan->problem.rank;
     int32_t last_peer[2] = {-1, -1};
     uint32_t last[2] = {0, 0};
 
@@ -148,15 +180,18 @@ static enum hoop_status name_links(struct hoop_simulator *sim, const struct hoop
         if (!sends && step->kind != HOOP_STEP_RECV && step->kind != HOOP_STEP_RECV_REDUCE)
             continue;
         if (step->peer != last_peer[sends]) {
-            const uint64_t peer = (uint64_t)step->peer, from = sends ? rank : peer, to = sends ? peer : rank;
-            const uint64_t sender = from % sim->ranks, ahead = (to + n - from) % n; /* all of them, if none is spared */
-            const uint64_t key = (sender * n + ahead) * HOOP_MAX_LANES + l;
+            const uint32_t peer = (uint32_t)step->peer, from = sends ? rank : peer, to = sends ? peer : rank;
+            const uint32_t sender = from % sim->ranks,
+                           ahead = ahead_of(sim->turn, n, from, to); /* sender: from, if none is spared */
+            const uint64_t key = ((uint64_t)sender * n + ahead) * HOOP_MAX_LANES + l;
             const enum hoop_status status = find_link(sim, key, &last[sends]);
             if (status != HOOP_OK)
                 return status;
             last_peer[sends] = step->peer;
-            sim->link[last[sends]].level = crossed(sim, (uint32_t)sender, (uint32_t)((sender + ahead) % n));
+            sim->link[last[sends]].level = crossed(sim, sender, rank_ahead(sim->turn, n, sender, ahead));
             *(sends ? &sim->link[last[1]].sender : &sim->link[last[0]].receiver) = lane;
+            if (!sends)
+                sim->link[last[0]].to = sim->lane[lane].rank;
         }
         step->peer = (int32_t)last[sends];
         uint32_t *before = sends ? &sim->link[last[1]].last_sent : &sim->link[last[0]].last_received;
@@ -211,7 +246,8 @@ static enum hoop_status add_rank(struct hoop_simulator *sim, const struct hoop_a
     sim->rank[rank].first_lane = sim->lanes;
     sim->rank[rank].lanes = plan->lanes;
     for (uint32_t l = 0; l < plan->lanes && status == HOOP_OK; l++) {
-        sim->lane[sim->lanes] = (struct hoop_sim_lane){.plan = &plan->lane[l], .rank = rank};
+        sim->lane[sim->lanes] =
+            (struct hoop_sim_lane){.first = plan->lane[l].step, .steps = plan->lane[l].steps, .rank = rank};
         status = name_links(sim, plan, l, sim->lanes++);
     }
     return status == HOOP_OK ? spend(sim, bytes + plan->lanes * sizeof *sim->lane, most) : status;
@@ -265,7 +301,7 @@ void hoop_sim_free(struct hoop_simulator *sim)
     hoop_free(sim->lane);
     hoop_free(sim->link);
     hoop_free(sim->slot);
-    hoop_free(sim->event);
+    hoop_sim_queue_free(&sim->queue);
     hoop_free(sim->key);
     hoop_free(sim->number);
 }

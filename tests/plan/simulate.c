@@ -6,6 +6,7 @@
 
 #include "harness.h"
 #include "hoop/plan.h"
+#include "plan/simulate_queue.h"
 
 static struct hoop_simulation network(size_t bytes)
 {
@@ -134,6 +135,8 @@ START_TEST(symmetry_changes_nothing)
                 ck_assert(one.symmetric);
             if (i == 2 && n > 2)
                 ck_assert(!one.symmetric);
+            if (i == 3)
+                ck_assert(one.symmetric == ((n & (n - 1)) == 0));
             if (i == 1 && n > 2) /* flat sums in rank order: rank 0 is not as the others */
                 continue;
             ck_assert_double_eq_tol(one.time, whole.time, 1e-6);
@@ -215,6 +218,66 @@ START_TEST(hosts_stand_for_hosts)
             ck_assert_int_eq(hoop_plan_simulate(algo, &problem, &one), HOOP_ERR_ARG);
             hoop_groups_free(groups);
         }
+}
+END_TEST
+
+/* Hosts of two, four, eight, … can stand for others also where partners are found by flipping bits. */
+START_TEST(flipped_hosts_stand_for_hosts)
+{
+    for (int hosts = 2; hosts <= 8; hosts++)
+        for (int ranks = 2; ranks <= 4; ranks++) {
+            const struct hoop_network levels = {2, {{"hosts", hosts, 7, 2000}, {"ranks", ranks, 10, 300}}};
+            const bool powers = (hosts & (hosts - 1)) == 0 && ranks != 3;
+            struct hoop_simulation whole = network(50000), one;
+
+            whole.network = &levels;
+            whole.frame = 3000;
+            one = whole;
+            one.symmetry = 1;
+            simulate("recdbl", HOOP_ALL_REDUCE, hosts * ranks, &whole);
+            simulate("recdbl", HOOP_ALL_REDUCE, hosts * ranks, &one);
+            ck_assert(one.symmetric == powers && one.stood == (powers ? ranks : hosts * ranks));
+            ck_assert_double_eq_tol(one.time, whole.time, 1e-6);
+            ck_assert_uint_eq(one.messages, whole.messages);
+            ck_assert_uint_eq(one.links, whole.links);
+            ck_assert_uint_eq(one.load[0].moved, whole.load[0].moved);
+            ck_assert_uint_eq(one.load[0].most, whole.load[0].most);
+        }
+}
+END_TEST
+
+static uint64_t next_random(uint64_t *seed)
+{
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return *seed >> 33;
+}
+
+/* Events come out by their times, those of one time in the order in which they went in, also those that come meanwhile. */
+START_TEST(events_keep_their_order)
+{
+    enum { EVENTS = 20000 };
+    static uint64_t time[EVENTS];
+    const uint64_t span = 1u << _i; /* few times with many events, and many with few */
+    struct hoop_sim_queue queue = {0};
+    uint32_t pushed = 0, taken = 0, last = 0;
+    uint64_t now = 0, seed = 1;
+
+    for (; pushed < 500; pushed++)
+        ck_assert_int_eq(hoop_sim_push(&queue, time[pushed] = next_random(&seed) % span, pushed), HOOP_OK);
+    for (uint64_t before = 0; hoop_sim_earliest(&queue, &now); before = now) {
+        bool first = true;
+        uint32_t what;
+        ck_assert(taken == 0 || now > before);
+        for (; hoop_sim_take(&queue, &what); last = what, first = false, taken++) {
+            ck_assert(time[what] == now && (first || what > last));
+            for (int k = (int)(next_random(&seed) % 3); k > 0 && pushed < EVENTS; k--, pushed++)
+                ck_assert_int_eq(hoop_sim_push(&queue, time[pushed] = now + next_random(&seed) % span, pushed),
+                                 HOOP_OK);
+        }
+        hoop_sim_end(&queue);
+    }
+    ck_assert_uint_eq(taken, pushed);
+    hoop_sim_queue_free(&queue);
 }
 END_TEST
 
@@ -309,6 +372,8 @@ int main(void)
     tcase_add_test(all, uplinks_are_shared);
     tcase_add_test(all, levels_have_latencies);
     tcase_add_loop_test(all, hosts_stand_for_hosts, 0, 5);
+    tcase_add_test(all, flipped_hosts_stand_for_hosts);
+    tcase_add_loop_test(all, events_keep_their_order, 0, 20);
     tcase_add_test(all, networks_are_read);
     tcase_add_test(all, all_algorithms_run);
     tcase_add_test(all, wrong_wishes_are_refused);
