@@ -310,8 +310,8 @@ struct hoop_topo_channels {
     int devices, hosts, channels;
     double gigabytes_per_second; /* of each channel */
     double single;               /* what the best channel alone could carry */
-    double
-        bound; /* no set of channels carries more: the narrowest cut between two groups of GPUs, or what ports allow */
+    double bound; /* no set of channels carries more: the narrowest cut between two groups of GPUs, what ports allow, or
+                     with up to 10 GPUs what linear programming proves */
     enum hoop_topo_hop
         worst; /* the nearest kind of way with which one ring (chain) is possible at all; none is worse */
     enum hoop_topo_hop nearest_port,

@@ -68,6 +68,10 @@ long hoop_net_wire_bound(const struct hoop_net *net);
  * worse than `worst`. */
 long hoop_net_bound(const struct hoop_net *net, enum hoop_topo_hop worst);
 
+/* Upper bound of what all rings or chains together can carry, in MB/s, over edges of hops no worse than `worst`: by lengths given to links, which
+ * see more than cuts. `bound`, an upper bound from elsewhere, where they see no more (more than 10 GPUs, or no memory). */
+long hoop_net_price_bound(const struct hoop_net *net, enum hoop_topo_shape shape, enum hoop_topo_hop worst, long bound);
+
 /* What an edge is, for people: "2 XGMI links GPU0 - GPU3". */
 void hoop_net_describe(const struct hoop_net *net, int edge, char *text, size_t size);
 

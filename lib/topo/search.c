@@ -343,13 +343,13 @@ static void pack(struct hoop_search *search, int bandwidth)
 }
 
 /* One channel more than would do, as long as that goes: earlier channels give way to later ones. Only while the bound is not reached. */
-static void pack_together(struct hoop_search *search, int bandwidth, long bound)
+static void pack_together(struct hoop_search *search, int bandwidth)
 {
     const long best = (long)search->best_channels * search->best_bandwidth;
     bool found = true;
 
     for (int target = (int)(best / bandwidth) + 1;
-         found && target <= MOST_TOGETHER && (long)target * bandwidth <= bound; target++) {
+         found && target <= MOST_TOGETHER && (long)target * bandwidth <= search->bound; target++) {
         hoop_search_fill_budgets(search);
         search->steps = MOST_STEPS_TOGETHER;
         search->bandwidth = bandwidth;
@@ -437,8 +437,8 @@ static bool find_worst(struct hoop_search *search)
 static void try_all(struct hoop_search *search)
 {
     const int last = search->hosts > 1 ? HOOP_TOPO_HOP_SYS : (int)search->worst_port;
-    const double bound = hoop_search_bound(search);
 
+    search->bound = hoop_search_bound(search);
     for (int port = (int)search->worst_port; port <= last; port++) {
         search->worst_port = (enum hoop_topo_hop)port;
         find_levels(search);
@@ -447,10 +447,14 @@ static void try_all(struct hoop_search *search)
                 search->rule = (enum hoop_search_rule)rule;
                 pack(search, search->level[i]);
             }
-        for (int rule = 0; rule < RULES && search->hosts == 1; rule++)
+        if (search->hosts > 1)
+            continue;
+        if ((long)search->best_channels * search->best_bandwidth < search->bound)
+            search->bound = hoop_net_price_bound(&search->net, search->shape, search->worst, search->bound);
+        for (int rule = 0; rule < RULES; rule++)
             for (int i = 0; i < search->levels; i++) {
                 search->rule = (enum hoop_search_rule)rule;
-                pack_together(search, search->level[i], (long)(bound * 1000 + 0.5));
+                pack_together(search, search->level[i]);
             }
     }
 }

@@ -32,6 +32,7 @@ struct hoop_search {
     struct hoop_search_way best[HOOP_TOPO_SEARCH_CHANNELS];
     int best_channels, best_bandwidth;
     int single;
+    long bound; /* no set of channels carries more, in MB/s */
 };
 
 /* Take bandwidth (or give it back) on the way from a to b; a chain uses both directions. */
@@ -46,8 +47,8 @@ int hoop_search_through_port(const struct hoop_search *search, int bandwidth);
 /* Nothing is used. */
 void hoop_search_fill_budgets(struct hoop_search *search);
 
-/* No set of channels carries more, in GB/s. */
-double hoop_search_bound(const struct hoop_search *search);
+/* No set of channels carries more, in MB/s: as cuts and ports tell. */
+long hoop_search_bound(const struct hoop_search *search);
 
 /* Tell the best that was found. */
 void hoop_search_report(struct hoop_search *search, struct hoop_topo_channels *found);

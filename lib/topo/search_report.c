@@ -73,9 +73,8 @@ static void use_channel(struct hoop_search *search, const struct hoop_search_way
 }
 
 /* Beside cuts: any tree, a chain as well, has one link fewer than GPUs, and uses each both ways; in a ring each GPU has two neighbours. */
-double hoop_search_bound(const struct hoop_search *search)
+long hoop_search_bound(const struct hoop_search *search)
 {
-    const long wire = hoop_net_wire_bound(&search->net);
     const int links = search->net.gpus - 1;
 
     if (search->hosts == 1) {
@@ -83,9 +82,9 @@ double hoop_search_bound(const struct hoop_search *search)
                    shape = search->shape == HOOP_TOPO_CHAIN ? hoop_net_out(&search->net, search->worst) / (2 * links)
                            : links > 1                      ? hoop_net_two_neighbours(&search->net, search->worst)
                                                             : cut;
-        return (double)(shape < cut ? shape : cut) / 1000;
+        return shape < cut ? shape : cut;
     }
-    return (double)wire / hoop_search_through_port(search, 2) * 2 / 1000;
+    return hoop_net_wire_bound(&search->net) * 2 / hoop_search_through_port(search, 2);
 }
 
 void hoop_search_report(struct hoop_search *search, struct hoop_topo_channels *found)
@@ -95,7 +94,7 @@ void hoop_search_report(struct hoop_search *search, struct hoop_topo_channels *f
                                          .channels = search->best_channels,
                                          .gigabytes_per_second = search->best_bandwidth / 1000.0,
                                          .single = search->single / 1000.0,
-                                         .bound = hoop_search_bound(search),
+                                         .bound = (double)search->bound / 1000,
                                          .worst = search->worst,
                                          .nearest_port = search->nearest_port,
                                          .worst_port = search->best_port};

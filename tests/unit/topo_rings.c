@@ -2,8 +2,8 @@
 /* The search for rings and chains: properties that hold on every machine, on a few made up here and on all recorded ones of NCCL and
  * RCCL where a collection is at hand ($HOOP_TOPOLOGIES, or shared/topologies beside the source folder). Prints a table of what it finds.
  *
- * Each channel visits every GPU once; no link carries more than its budget; together they stay below the narrowest cut and reach at
- * least what one ring could; no way is worse than needed (a search of its own, exhaustive, finds no ring over better ones); and neither
+ * Each channel visits every GPU once; no link carries more than its budget; together they stay below the bound, which rings of recorded
+ * machines reach, and reach at least what one ring could; no way is worse than needed (a search of its own, exhaustive, finds no ring over better ones); and neither
  * the order of a file nor NCCL's numbers change which devices follow each other. */
 #include <check.h>
 #include <glob.h>
@@ -67,6 +67,15 @@ static int circle(int i, int j)
     const int apart = abs(i - j);
 
     return apart == 1 || apart == 5; /* of six */
+}
+
+/* Of eight, each with three neighbours. The narrowest cut lets 108 GB/s through, but every ring uses six of the links 0-1 1-5 2-3 3-7 4-5 6-7 0-6
+ * 0-6, so all together carry 8 · 2 · 36 / 6. */
+static int three_neighbours(int i, int j)
+{
+    static const uint8_t joined[8] = {0x46, 0x29, 0x19, 0x86, 0x64, 0x92, 0x91, 0x68};
+
+    return joined[i] >> j & 1;
 }
 
 static int no_link(int i, int j)
@@ -337,10 +346,15 @@ START_TEST(made_up_machines)
         int (*links)(int, int);
         double rings; /* GB/s, 36 a link; 0: not checked */
     } machines[] = {
-        {"2 GPUs, 1 link", 2, all_to_all, 36},      {"3 GPUs, all to all", 3, all_to_all, 72},
-        {"4 GPUs, all to all", 4, all_to_all, 108}, {"8 GPUs, all to all", 8, all_to_all, 252},
-        {"6 GPUs in a circle", 6, circle, 72},      {"4 GPUs without links", 4, no_link, 0},
-        {"7 GPUs, uneven links", 7, pairs, 0},      {"16 GPUs, uneven links", 16, pairs, 0},
+        {"2 GPUs, 1 link", 2, all_to_all, 36},
+        {"3 GPUs, all to all", 3, all_to_all, 72},
+        {"4 GPUs, all to all", 4, all_to_all, 108},
+        {"8 GPUs, all to all", 8, all_to_all, 252},
+        {"6 GPUs in a circle", 6, circle, 72},
+        {"4 GPUs without links", 4, no_link, 0},
+        {"7 GPUs, uneven links", 7, pairs, 0},
+        {"16 GPUs, uneven links", 16, pairs, 0},
+        {"8 GPUs, 3 neighbours", 8, three_neighbours, 96},
     };
     static char text[TEXT];
     static struct hoop_topo_channels found;
@@ -352,6 +366,8 @@ START_TEST(made_up_machines)
         struct hoop_topo *topo = load(text, machines[i].name);
         ck_assert_int_eq(search(topo, HOOP_TOPO_RING, &found), HOOP_OK);
         const double all = found.channels * found.gigabytes_per_second;
+        ck_assert_msg(machines[i].rings == 0 || all > found.bound - 1e-6, "%s: bound %g", machines[i].name,
+                      found.bound);
         ck_assert_msg(machines[i].rings == 0 || (all > machines[i].rings - 0.1 && all < machines[i].rings + 0.1),
                       "%s: %g, not %g", machines[i].name, all, machines[i].rings);
         hoop_topo_free(topo);
@@ -387,6 +403,13 @@ START_TEST(recorded_machines)
     for (int shape = 0; shape < HOOP_TOPO_SHAPES; shape++)
         check_shape(text, name, (enum hoop_topo_shape)shape);
     struct hoop_topo *topo = load(text, name);
+    if (hoop_topo_count(topo, HOOP_TOPO_GPU) >= 2) {
+        static struct hoop_topo_channels found;
+
+        ck_assert_int_eq(search(topo, HOOP_TOPO_RING, &found), HOOP_OK);
+        ck_assert_msg(found.channels * found.gigabytes_per_second > found.bound - 1e-6,
+                      "%s: not all that can be: bound %g", name, found.bound);
+    }
     check_all_hosts(topo, name);
     hoop_topo_free(topo);
     hoop_free(text);

@@ -126,7 +126,7 @@ bool show_channels(const struct hoop_topo *topo, FILE *out, const struct hoop_to
             "alone: %.4g GB/s\n",
             found.channels, shapes[wanted->shape], found.channels == 1 ? "" : "s", found.gigabytes_per_second, all,
             all / found.bound * 100, found.bound,
-            found.hosts == 1 ? "the narrowest cut lets through" : "ports and GPUs let through", found.single);
+            found.hosts == 1 ? "the links let through at most" : "ports and GPUs let through", found.single);
     tell_hop(out, &found);
     tell_hosts(out, &found, wanted->shape);
     if (found.assumed)
