@@ -18,3 +18,6 @@ bench-peers: $(perf_programs) tools/run/hooprun$(EXEEXT)
 	$(AM_V_at)TEST_BUILD='$(abs_top_builddir)' CC='$(CC)' bash $(top_srcdir)/tests/perf/peers $(BENCH_PEERS)
 bench-network: tests/perf/peer_hoop$(EXEEXT) tools/run/hooprun$(EXEEXT)
 	$(AM_V_at)TEST_BUILD='$(abs_top_builddir)' CC='$(CC)' bash $(top_srcdir)/tests/perf/network $(BENCH_NETWORK)
+
+TESTS += tests/perf/test_table.sh
+EXTRA_DIST += tests/perf/test_table.sh

@@ -57,6 +57,8 @@ function take(    how_near) {
     }
     ran[$1, $3] = 1
     times[$1, $3, $6] = times[$1, $3, $6] " " $7
+    time_in[$1, $3, $6, $5] = $7
+    last_round = $5 > last_round ? $5 + 0 : last_round
     if ($8 != "")
         how[$1, $3, $6] = $8
 }
@@ -110,8 +112,46 @@ function ratio_text(r) {
     return r == 0 ? "-" : r < 10 ? sprintf("%.2f", r) : sprintf("%.0f", r)
 }
 
+# The least and the largest ratio of single rounds, as "LEAST to LARGEST"; "": fewer than two rounds have both.
+function spread(layout, name, sort, bytes,    round, i, own, other, r, least, largest, n) {
+    for (round = 1; round <= last_round; round++) {
+        own = time_in[layout, name, bytes, round]
+        other = 0
+        for (i = 1; i <= name_count; i++)
+            if (kind[names[i]] == sort && (layout, names[i], bytes, round) in time_in)
+                if (other == 0 || time_in[layout, names[i], bytes, round] < other)
+                    other = time_in[layout, names[i], bytes, round]
+        if (own <= 0 || other <= 0)
+            continue
+        r = other / own
+        least = n == 0 || r < least ? r : least
+        largest = r > largest ? r : largest
+        n++
+    }
+    return n > 1 ? ratio_text(least) " to " ratio_text(largest) : ""
+}
+
+# What the figures say about a target that was missed: how far, what the bare loop reaches against the same peers (if it misses as well, no
+# library could do it here), what hoop reaches with its own memory, by what it was done, and how far rounds differ.
+function reason(layout, name, sort, bytes, least, reached,    text, other, bare, ways) {
+    text = ratio_text(reached)
+    other = best_of(layout, sort, bytes)
+    bare = best_of(layout, "limit", bytes)
+    if (sort != "limit" && bare > 0)
+        text = text "; limit " (other / bare < least ? "misses, too: " : "reaches ") ratio_text(other / bare)
+    if (name == "malloc" && time_of(layout, "hoop", bytes) > 0)
+        text = text "; hoop_mem_alloc " ratio_text(ratio(layout, "hoop", sort, bytes))
+    if (sort == "limit") {
+        ways = how[layout, name, bytes] " against " how[layout, best_name, bytes]
+        text = text (ways == " against " ? "" : "; " ways)
+    }
+    if (spread(layout, name, sort, bytes) != "")
+        text = text "; rounds " spread(layout, name, sort, bytes)
+    return text
+}
+
 # The targets of a row as text, counting them; json_targets receives them as JSON.
-function verdicts(layout, bytes,    i, r, text, met) {
+function verdicts(layout, bytes,    i, r, text, met, why) {
     json_targets = ""
     for (i = 1; i <= targets; i++) {
         if ((target_call[i] != "any" && target_call[i] != call[layout]) || target[i, 1] != "any" && target[i, 1] != ranks[layout] || bytes < target[i, 2] + 0 || bytes > target[i, 3] + 0)
@@ -121,9 +161,10 @@ function verdicts(layout, bytes,    i, r, text, met) {
             continue
         met = r >= target[i, 6] + 0
         met ? good++ : bad++
-        text = text (text == "" ? "" : ", ") target[i, 4] "/" target[i, 5] " " target[i, 6] (met ? " ok" : " MISSED")
+        why = met ? "" : reason(layout, target[i, 4], target[i, 5], bytes, target[i, 6] + 0, r)
+        text = text (text == "" ? "" : ", ") target[i, 4] "/" target[i, 5] " " target[i, 6] (met ? " ok" : " MISSED (" why ")")
         json_targets = json_targets (json_targets == "" ? "" : ", ") sprintf("{\"buffers\": \"%s\", \"against\": \"%s\", " \
-            "\"least\": %s, \"ratio\": %.4g, \"met\": %s}", target[i, 4], target[i, 5], target[i, 6], r, met ? "true" : "false")
+            "\"least\": %s, \"ratio\": %.4g, \"met\": %s, \"reason\": \"%s\"}", target[i, 4], target[i, 5], target[i, 6], r, met ? "true" : "false", why)
     }
     return text
 }
@@ -197,6 +238,8 @@ END {
     if (mixed > 0)
         printf "\n%d measurements left out: the processors came near or went apart meanwhile\n", mixed
     printf "\ntargets: %d met, %d missed\n", good, bad
+    if (bad > 0)
+        print "missed: the ratio reached; what limit, the bare exchange, reaches against the same peers; the ratios of single rounds"
     if (json != "")
         printf "{\n%s,\n  \"rows\": [\n%s\n  ]\n}\n", about, json_rows >json
 }
