@@ -58,7 +58,7 @@ void hoop_kernels_look(const struct hoop_kernels *kernels)
     const enum hoop_status status = hoop_program_verdict(kernels->report, &peer);
     if (status == HOOP_ERR_MISMATCH && !hoop_verdict_stands(comm->board)) {
         const int a = peer < comm->rank ? peer : comm->rank, b = peer < comm->rank ? comm->rank : peer;
-        const struct hoop_verdict calls = {HOOP_VERDICT_MISMATCH, a, b, (unsigned)comm->sequence},
+        const struct hoop_verdict calls = {HOOP_VERDICT_MISMATCH, a, b, (unsigned)hoop_program_begun(kernels->report)},
                                   messages = {HOOP_VERDICT_PAIR, peer, comm->rank, 0};
         hoop_verdict_pass(comm->board, hoop_program_pair(kernels->report, &pair) ? messages : calls);
     }
