@@ -115,7 +115,7 @@ void fake_bell_leave(int bell)
 /* Pages lie at different addresses in different processes, but a word has the same place in its page. */
 int fake_bell_of(uint64_t address)
 {
-    return address == 0 ? FAKE_BELL_ANY : 1 + (int)((address >> 6) % (FAKE_BELL_ANY - 1));
+    return address == 0 ? FAKE_BELL_ANY : 1 + (int)((address % 4096 >> 6) % (FAKE_BELL_ANY - 1));
 }
 
 void fake_import_note(pid_t owner, uint64_t id, bool open)
