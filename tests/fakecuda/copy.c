@@ -323,6 +323,13 @@ FAKE_ENTRY(cuMemsetD32Async, uint64_t to, unsigned value, size_t count, struct f
     return fill(to, value, 4, count, stream, false);
 }
 
+/* A word in memory of the host is waited for, and written, where the host has it: ThreadSanitizer knows words by their addresses, and what
+ * the host did before it wrote the word must have happened before what the stream does behind it. */
+static char *word_at(const struct fake_memory *memory, uint64_t address)
+{
+    return memory->host ? memory->host + (address - memory->base) : fake_driver_view(address);
+}
+
 static int value_operation(enum fake_operation_kind kind, struct fake_stream *handle, uint64_t address, uint64_t value,
                            unsigned flags, bool wide)
 {
@@ -341,7 +348,7 @@ static int value_operation(enum fake_operation_kind kind, struct fake_stream *ha
     status = address % (wide ? 8 : 4) ? INVALID_VALUE : find_end(address, wide ? 8 : 4, DEVICE, &target);
     if (status == OK) {
         operation = fake_operation_new(kind, 0);
-        operation->word.at = target.at;
+        operation->word.at = word_at(target.memory, address);
         operation->word.value = value;
         operation->word.flags = flags;
         operation->word.wide = wide;

@@ -32,7 +32,7 @@ void fake_fence_wait(const struct fake_fence *fence, const _Atomic int *stop);
 struct fake_function {
     const struct hoop_device_kernel *kernel;
     struct fake_module *module;
-    bool loaded;
+    _Atomic bool loaded;
 };
 
 struct fake_launch {
