@@ -12,7 +12,9 @@
  * (comm/device.c).
  *
  * Each word has one writer. An offer's state is odd while it stands and changes with each new one in its row; an opening carries
- * the state that it belongs to.
+ * the state that it belongs to. An opening is BUSY from before its maker looks at the offer for the last time, and an owner first withdraws
+ * its offer and then looks at the openings: so either the maker sees that the offer has gone, or the owner sees that somebody may be
+ * opening it, and frees nothing.
  */
 #include "comm/lend.h"
 
@@ -25,6 +27,8 @@
 #include "transports/transports.h"
 
 enum { ROWS = HOOP_CUDA_VIEWS };
+
+static const uint64_t BUSY = UINT64_MAX; /* of an opening that is being made; no offer's state */
 
 struct offer {
     _Atomic uint64_t state;
@@ -179,7 +183,7 @@ int hoop_lend_offer(struct hoop_lend *lend, const void *memory, size_t bytes)
 
 void hoop_lend_withdraw(struct hoop_lend *lend, int row)
 {
-    atomic_fetch_add_explicit(&lend->own->offer[row].state, 1, memory_order_release);
+    atomic_fetch_add(&lend->own->offer[row].state, 1); /* in one order with is_open and open_one */
     atomic_fetch_add_explicit(&lend->own->offered, 1, memory_order_release);
     atomic_store(&lend->news, true);
 }
@@ -189,8 +193,7 @@ bool hoop_lend_is_open(const struct hoop_lend *lend, int row)
     const struct hoop_comm *comm = lend->comm;
 
     for (int rank = 0; rank < comm->ranks; rank++)
-        if (lend->table[rank] &&
-            atomic_load_explicit(&lend->table[rank]->opening[comm->rank * ROWS + row].state, memory_order_acquire) != 0)
+        if (lend->table[rank] && atomic_load(&lend->table[rank]->opening[comm->rank * ROWS + row].state) != 0)
             return true;
     return false;
 }
@@ -225,30 +228,41 @@ bool hoop_lend_has_news(const struct hoop_lend *lend)
 
 /* ---- what peers offer: on the worker ---- */
 
+static void set_opening(struct hoop_lend *lend, int at, uint64_t state)
+{
+    atomic_store(&lend->own->opening[at].state, state);
+    atomic_fetch_add_explicit(&lend->own->opened, 1, memory_order_release);
+}
+
 static void close_one(struct hoop_lend *lend, int rank, int row)
 {
     const int at = rank * ROWS + row;
 
     hoop_cuda_import_end(lend->cuda, lend->import[at]);
     lend->import[at] = 0;
-    atomic_store_explicit(&lend->own->opening[at].state, 0, memory_order_release);
-    atomic_fetch_add_explicit(&lend->own->opened, 1, memory_order_release);
+    set_opening(lend, at, 0);
 }
 
-/* Another process's word is read once; who changes it meanwhile gets an opening that nobody uses. */
 static void open_one(struct hoop_lend *lend, int rank, int row, uint64_t state)
 {
     const struct offer *offer = &lend->table[rank]->offer[row];
     const int at = rank * ROWS + row;
     struct hoop_cuda_export export;
 
-    memcpy(&export, &offer->export, sizeof export);
-    if (atomic_load_explicit(&offer->state, memory_order_acquire) != state ||
-        hoop_cuda_import(lend->cuda, &export, &lend->import[at]) != HOOP_OK)
-        return; /* it goes through slots, then */
-    lend->own->opening[at].address = lend->import[at];
-    atomic_store_explicit(&lend->own->opening[at].state, state, memory_order_release);
-    atomic_fetch_add_explicit(&lend->own->opened, 1, memory_order_release);
+    atomic_store(&lend->own->opening[at].state, BUSY);
+    bool open = atomic_load(&offer->state) == state;
+    if (open) { /* and its owner leaves it as it is */
+        memcpy(&export, &offer->export, sizeof export);
+        open = hoop_cuda_import(lend->cuda, &export, &lend->import[at]) == HOOP_OK;
+    }
+    if (open) {
+        lend->own->opening[at].address = lend->import[at];
+        set_opening(lend, at, state);
+        return;
+    }
+    atomic_store(&lend->own->opening[at].state, 0); /* it goes through slots, then */
+    if (atomic_load(&offer->state) != state)
+        set_opening(lend, at, 0); /* its owner may be waiting for that */
 }
 
 static void follow_offers(struct hoop_lend *lend, int rank)

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/fakecuda/event.h"
@@ -129,6 +130,16 @@ void fake_import_end(const struct fake_memory *memory)
     fake_import_note(memory->origin->process, memory->origin->id, false);
 }
 
+/* It is open from the beginning on. Without the lock. */
+static void open_slowly(const struct fake_ipc_record *record)
+{
+    const struct timespec time = {.tv_sec = fake_options.OPENING / 1000,
+                                  .tv_nsec = fake_options.OPENING % 1000 * 1000000};
+
+    fake_import_note(record->process, record->id, true);
+    nanosleep(&time, NULL);
+}
+
 static int open_memory(uint64_t *address, const struct fake_ipc_handle *handle, unsigned flags)
 {
     struct fake_context *context = fake_current();
@@ -146,9 +157,13 @@ static int open_memory(uint64_t *address, const struct fake_ipc_handle *handle, 
         return PEER_ACCESS_UNSUPPORTED;
     if (fake_device(context->device)->index != record.machine && flags == 0)
         return PEER_ACCESS_UNSUPPORTED;
+    if (fake_options.OPENING)
+        open_slowly(&record);
     fake_lock();
     status = import(context, &record, address);
     fake_unlock();
+    if (fake_options.OPENING)
+        fake_import_note(record.process, record.id, false);
     return status;
 }
 

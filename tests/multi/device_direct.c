@@ -471,6 +471,40 @@ START_TEST(nothing_stays_of_processes)
 }
 END_TEST
 
+/* Peers open what they are offered when they get to it. What is given back meanwhile is freed when they have done, and not before: the fake
+ * driver ends a process that frees what another one is opening. */
+static int give_back_while_peers_open(struct harness_rank *self)
+{
+    const uint64_t deadline = hoop_deadline(CAP / 2.0);
+    struct hoop_comm *comm = harness_join(self);
+    struct cuda_help own = {.cuda = NULL};
+
+    if (comm == NULL)
+        return 1;
+    cuda_open(&own, self->rank, 0);
+    const size_t before = free_bytes(&own);
+    for (useconds_t i = 0; i < 12; i++) {
+        void *buffer = NULL;
+        HARNESS_EXPECT(hoop_mem_alloc(comm, &buffer, SPACE) == HOOP_OK);
+        usleep(1000 * i);
+        HARNESS_EXPECT(hoop_mem_free(comm, buffer) == HOOP_OK);
+        while (free_bytes(&own) != before && !hoop_expired(deadline))
+            usleep(1000);
+        HARNESS_EXPECT(free_bytes(&own) == before);
+    }
+    HARNESS_EXPECT(hoop_barrier(comm, NULL) == HOOP_OK && hoop_comm_destroy(comm) == HOOP_OK);
+    cuda_close(&own);
+    return 0;
+}
+
+START_TEST(given_back_while_peers_open)
+{
+    settings("auto");
+    setenv("FAKECUDA_OPENING", "20", 1);
+    harness_run(RANKS, give_back_while_peers_open, NULL, CAP);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     Suite *suite = suite_create("device memory that is lent");
@@ -483,6 +517,8 @@ int main(int argc, char **argv)
         tcase_add_loop_test(all, read_where_it_is, 0, 8);
     if (cuda_suits("opening_fails", RANKS, true))
         tcase_add_test(all, opening_fails);
+    if (cuda_suits("given_back_while_peers_open", RANKS, true))
+        tcase_add_test(all, given_back_while_peers_open);
     tcase_add_loop_test(all, abort_with_lent_memory, 0, 4);
     tcase_add_test(all, kernel_after_the_failure);
     if (cuda_suits("the_error_waits_for_peers", RANKS, false)) /* ranks that share a device are staged */
