@@ -201,10 +201,11 @@ static void await_others(struct shrinking *shrinking, struct word word)
     }
 }
 
-/* Can another attempt help? */
+/* Can another attempt help? A peer that dies in the middle shows as whatever it was needed for just then: a socket that nobody listens on
+ * (HOOP_ERR_SETUP), a process that is not there (HOOP_ERR_SYSTEM). The number of attempts is bounded, so it is not asked which it was. */
 static bool is_worth(enum hoop_status status)
 {
-    return status == HOOP_ERR_PEER || status == HOOP_ERR_TIMEOUT;
+    return status != HOOP_ERR_MEMORY && status != HOOP_ERR_ARG;
 }
 
 static enum hoop_status make(struct shrinking *shrinking, struct word word, struct hoop_comm **made)

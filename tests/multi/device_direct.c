@@ -317,8 +317,9 @@ static int stand_still(struct harness_rank *self)
     self->report->at = (uint64_t)getpid();
     atomic_store(&self->report->stage, 1);
     if (self->rank == 0) {
-        while (atomic_load(&self->reports[1].stage) == 0)
-            usleep(1000);
+        for (int rank = 1; rank < RANKS; rank++) /* all have made their calls */
+            while (atomic_load(&self->reports[rank].stage) == 0)
+                usleep(1000);
         const pid_t still = (pid_t)self->reports[1].at;
         kill(still, SIGSTOP);
         while (!is_stopped(still))
