@@ -260,6 +260,8 @@ HOOP_API enum hoop_status hoop_comm_device(const struct hoop_comm *comm, int *or
  * op           one of the list, or a created operator of this communicator.
  * stream       NULL: the call returns with the result. Else the call returns at once and runs in stream order;
  *              the buffers belong to the library until then. With device memory a CUDA stream, cast to hoop_stream *.
+ * Where ranks outnumber the cores of their host, a waiting call may move its thread to another processor, within the
+ * thread's binding, which stays as it is (HOOP_SPREAD).
  * Equal on all ranks: count, type, op, in place or not. A difference is HOOP_ERR_MISMATCH on every rank, before
  * data is used; hoop_last_error shows both calls.
  * Blocking: as stream says; a dead peer ends it in bounded time.   Threads: one call at a time per communicator.

@@ -286,6 +286,7 @@ static enum hoop_status equip(struct hoop_comm *comm, bool crowded)
     hoop_wait_init(&comm->wait, comm->board, hoop_setting_number(settings, HOOP_SETTING_SPIN), crowded,
                    hoop_setting_number(settings, HOOP_SETTING_LATE),
                    hoop_setting_number(settings, HOOP_SETTING_TIMEOUT));
+    comm->wait.spread.on = crowded && hoop_setting_number(settings, HOOP_SETTING_SPREAD) != 0;
     if (status == HOOP_OK && comm->hosts.domain)
         status = hoop_wait_add(&comm->wait, comm->hosts.domain->transport->descriptor(comm->hosts.domain));
     return status == HOOP_OK && comm->ranks > 1 ? open_domain(comm) : status;

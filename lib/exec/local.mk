@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-libhoop_core_la_SOURCES += lib/exec/direct.c lib/exec/direct.h lib/exec/flat.c lib/exec/flat.h lib/exec/host.c lib/exec/host.h lib/exec/staged.c lib/exec/staged.h lib/exec/stream.c lib/exec/stream.h \
+libhoop_core_la_SOURCES += lib/exec/direct.c lib/exec/direct.h lib/exec/flat.c lib/exec/flat.h lib/exec/host.c lib/exec/host.h lib/exec/spread.c lib/exec/spread.h lib/exec/staged.c lib/exec/staged.h lib/exec/stream.c lib/exec/stream.h \
 	lib/exec/wait.c lib/exec/wait.h
 libhoop_core_la_SOURCES += lib/exec/program.c lib/exec/program.h lib/exec/device/device.h lib/exec/device/program.h
 EXTRA_DIST += lib/exec/device/interp.cu lib/exec/device/lane.inc lib/exec/device/message.inc lib/exec/device/reduce.inc lib/exec/device/vector.inc \

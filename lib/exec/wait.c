@@ -247,6 +247,7 @@ enum hoop_status hoop_wait_step(struct hoop_wait *wait)
             hoop_wait_look(wait);
         break;
     case HOOP_WAIT_YIELD:
+        hoop_spread_look(&wait->spread, wait->board);
         sched_yield();
         next_phase(wait);
         break;

@@ -9,6 +9,7 @@
 #ifndef HOOP_EXEC_WAIT_H
 #define HOOP_EXEC_WAIT_H
 
+#include "exec/spread.h"
 #include "mem/board.h"
 #include "obs/recorder.h"
 
@@ -28,8 +29,9 @@ struct hoop_wait {
     struct hoop_where where;    /* what the next step waits for, as far as its caller says it */
     struct hoop_record *record; /* where that is noted, besides the card; NULL: nowhere */
     enum hoop_wait_phase phase;
-    int polls; /* in this phase */
-    bool owes; /* something of ours was published, and sleepers have not been woken for it */
+    int polls;                 /* in this phase */
+    struct hoop_spread spread; /* for ranks that take turns on a processor; on: by whoever prepares the wait */
+    bool owes;                 /* something of ours was published, and sleepers have not been woken for it */
     /* figures */
     uint64_t sleeps;
 };

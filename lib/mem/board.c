@@ -13,7 +13,7 @@
 #include "mem/room.h"
 
 #define MAGIC \
-    0x32647261426f6f48u /* "HooBard2" in memory; another one for another layout: programs of other versions look at it */
+    0x33647261426f6f48u /* "HooBard3" in memory; another one for another layout: programs of other versions look at it */
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25 /* Linux 6.1; older kernels answer EINVAL */
