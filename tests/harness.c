@@ -109,6 +109,14 @@ void harness_stage(struct harness *harness, int rank, int stage)
     }
 }
 
+void harness_meet(const struct harness_rank *rank, int stage)
+{
+    atomic_store(&rank->report->stage, stage);
+    for (int i = 0; i < rank->ranks; i++)
+        while (atomic_load(&rank->reports[i].stage) < stage)
+            usleep(500);
+}
+
 void harness_run(int ranks, harness_body body, void *argument, double cap)
 {
     struct harness harness;

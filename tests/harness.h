@@ -65,6 +65,10 @@ void harness_threads(int ranks, harness_thread_body body, void *argument);
 /* Join as this rank; on failure write the report and return NULL. */
 struct hoop_comm *harness_join(struct harness_rank *rank);
 
+/* Set this rank's stage, and wait until all ranks have come so far: after it nobody is in an earlier call any more, whose result a failure
+ * that one of them causes on purpose would spoil. Ended by the test's cap. */
+void harness_meet(const struct harness_rank *rank, int stage);
+
 /* Write the report: status and the communicator's (NULL: the thread's) last error. Returns 1, an exit code. */
 int harness_tell(struct harness_rank *rank, enum hoop_status status, const struct hoop_comm *comm);
 

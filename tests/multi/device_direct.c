@@ -315,11 +315,8 @@ static int stand_still(struct harness_rank *self)
     open_place(&place, self->rank, comm);
     HARNESS_EXPECT(hoop_mem_alloc(comm, &buffer, SPACE) == HOOP_OK && calls(&place, buffer, buffer) == 0);
     self->report->at = (uint64_t)getpid();
-    atomic_store(&self->report->stage, 1);
+    harness_meet(self, 1);
     if (self->rank == 0) {
-        for (int rank = 1; rank < RANKS; rank++) /* all have made their calls */
-            while (atomic_load(&self->reports[rank].stage) == 0)
-                usleep(1000);
         const pid_t still = (pid_t)self->reports[1].at;
         kill(still, SIGSTOP);
         while (!is_stopped(still))
@@ -358,10 +355,7 @@ static int die_in_the_middle(struct harness_rank *self)
     HARNESS_EXPECT(hoop_mem_alloc(comm, &buffer, SPACE) == HOOP_OK);
     if (calls_until_lent(&place, buffer, buffer, &rounds) != 0)
         return 1;
-    atomic_store(&self->report->stage, 1);
-    for (int rank = 0; rank < RANKS; rank++)
-        while (atomic_load(&self->reports[rank].stage) == 0)
-            usleep(1000);
+    harness_meet(self, 1);
     for (int i = 0; i < 1000; i++) {
         if (self->rank == 1 && i == 10)
             raise(SIGKILL);

@@ -278,6 +278,7 @@ static int with_or_without(struct harness_rank *self)
         HARNESS_EXPECT(host[i] == i + (self->rank + 2) % 3);
     say_way(self, comm);
     HARNESS_EXPECT(without || strstr(self->report->text, "rank 1 has no device"));
+    harness_meet(self, 1);
     enum hoop_status status = hoop_all_reduce(buffer, buffer, COUNT, HOOP_I32, HOOP_SUM, comm, NULL);
     if (status == HOOP_OK) /* whoever was told late */
         status = hoop_comm_finalize(comm);

@@ -227,15 +227,6 @@ static bool is_private(volatile unsigned char *byte)
 
 enum ending { DESTROY, ABORT, DEREGISTER_DEAD, PEER_DIES, FORKED, ENDINGS };
 
-/* A rank has its result before others have theirs: what ends the communicator waits until nobody is in the call. */
-static void when_all_have_their_result(struct harness_rank *self)
-{
-    atomic_store(&self->report->stage, 1);
-    for (int rank = 0; rank < self->ranks; rank++)
-        while (atomic_load(&self->reports[rank].stage) == 0)
-            usleep(500);
-}
-
 static int end(struct harness_rank *self)
 {
     const enum ending ending = *(const enum ending *)self->argument;
@@ -250,7 +241,7 @@ static int end(struct harness_rank *self)
     memset(memory, 1, bytes);
     good = good && hoop_all_reduce(memory, memory, bytes, HOOP_U8, HOOP_SUM, comm, NULL) == HOOP_OK;
     if (ending == PEER_DIES) {
-        when_all_have_their_result(self);
+        harness_meet(self, 1);
         if (self->rank == 1)
             kill(getpid(), SIGKILL);
         do
@@ -259,7 +250,7 @@ static int end(struct harness_rank *self)
         memset(memory, self->ranks, bytes);
     }
     if (ending == ABORT || ending == DEREGISTER_DEAD) {
-        when_all_have_their_result(self);
+        harness_meet(self, 1);
         hoop_comm_abort(comm);
     }
     if (ending == FORKED) {
