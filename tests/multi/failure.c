@@ -233,7 +233,7 @@ static int come_late(struct harness_rank *self)
     if (comm == NULL)
         return 1;
     if (self->rank == 2)
-        usleep(900000);
+        usleep(2000000);
     const enum hoop_status status = hoop_barrier(comm, NULL);
     if (log) {
         rewind(log);
@@ -248,7 +248,7 @@ static int come_late(struct harness_rank *self)
 
 START_TEST(late_rank_is_reported)
 {
-    setenv("HOOP_LATE", "0.2", 1);
+    setenv("HOOP_LATE", "0.5", 1);
     harness_run(3, come_late, NULL, CAP);
 }
 END_TEST
@@ -257,7 +257,7 @@ START_TEST(late_rank_fails_with_timeout)
 {
     struct harness harness;
 
-    setenv("HOOP_TIMEOUT", "0.3", 1);
+    setenv("HOOP_TIMEOUT", "1", 1);
     harness_start(&harness, 3, come_late, &harness, CAP);
     ck_assert(harness_wait(&harness));
     check_survivors(&harness, 2, HOOP_ERR_TIMEOUT, "late", 0);
@@ -275,7 +275,7 @@ START_TEST(missing_rank_at_init)
 {
     struct harness harness;
 
-    setenv("HOOP_INIT_TIMEOUT", "0.5", 1);
+    setenv("HOOP_INIT_TIMEOUT", "1.5", 1);
     harness_start(&harness, 4, stay_away, NULL, CAP);
     ck_assert(harness_wait(&harness));
     for (int rank = 0; rank < 4; rank++) {

@@ -159,7 +159,7 @@ break_off()
     local what=$1 words=$2 job
     shift 2
     : >"$work/out" # the job before had its first line, too
-    HOOP_SILENT=1 bash -c 'over "$net-1:2,$net-2:2" hoop-bench all_reduce -b 64K -e 64K -n 10000000' >"$work/out" 2>&1 </dev/null &
+    HOOP_SILENT=3 bash -c 'over "$net-1:2,$net-2:2" hoop-bench all_reduce -b 64K -e 64K -n 10000000' >"$work/out" 2>&1 </dev/null &
     job=$!
     for _ in $(seq 300); do
         grep -q '(us)' "$work/out" && break
