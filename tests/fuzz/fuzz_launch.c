@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* What launchers say: answers of a PMI-1 key store, whole conversations of it, and lists of hosts. */
+/* What launchers say: the variables by which they tell a rank who it is, answers of a PMI-1 key store, whole conversations of it, and lists of
+ * hosts. A line of the text whose first character names a variable sets it to the rest. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "boot/place.h"
+#include "boot/launch.h"
 #include "boot/pmi.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
@@ -51,6 +52,39 @@ static void conversation(const uint8_t *data, size_t bytes)
     close(pair[1]);
 }
 
+/* Those of the launchers, and those beside them; none that names a file. */
+static const char *const variables[] = {
+#define LAUNCHER(name, rank, size, local_rank, local_size, hosts, marker, store, place, job) \
+    rank, size, local_rank, local_size, hosts, marker,
+#include "boot/launchers.def"
+#undef LAUNCHER
+    "HOOP_ID",     "HOOP_MEET",           "HOOP_SECRET",  "HOOP_INSECURE", "MASTER_ADDR",
+    "MASTER_PORT", "SLURM_STEP_NODELIST", "SLURM_JOB_ID", "PMI_FD"};
+
+enum { VARIABLES = sizeof variables / sizeof *variables, FIRST = '0' };
+
+/* Only one launcher's variables are there or none; numbers are in range. */
+static void environment(char *text)
+{
+    struct hoop_launch launch = {.ranks = -7};
+    char how[HOOP_LAUNCH_HOW];
+
+    for (char *line; (line = strsep(&text, "\n")) != NULL;)
+        if (*line >= FIRST && *line < FIRST + VARIABLES && *variables[*line - FIRST] != '\0')
+            setenv(variables[*line - FIRST], line + 1, 1);
+    if (hoop_launch_find(&launch) == HOOP_OK) {
+        check(launch.ranks >= 0 && launch.rank >= 0 && (launch.ranks == 0 || launch.rank < launch.ranks));
+        check(launch.local_rank >= -1 && (launch.local_size < 0 || launch.local_rank < launch.local_size));
+        hoop_launch_describe(&launch, how);
+        check(*how != '\0' && strlen(how) < sizeof how);
+    } else {
+        check(launch.ranks == -7 && *hoop_error_text() != '\0');
+    }
+    for (int i = 0; i < VARIABLES; i++)
+        if (*variables[i] != '\0')
+            unsetenv(variables[i]);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     char *text = malloc(bytes + 1), host[HOOP_PLACE_HOST];
@@ -63,6 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         check(*host && strlen(host) < sizeof host && strpbrk(host, "[], ") == NULL);
     if (hoop_place_parse(&place, "HOOP_MEET", text) == HOOP_OK)
         check(place.port > 0 && *place.host && memchr(place.host, 0, sizeof place.host) != NULL);
+    environment(text);
     free(text);
     conversation(data, bytes);
     return 0;
