@@ -237,6 +237,35 @@ HOOP_API const char *hoop_topo_nccl_name(enum hoop_topo_nccl path);
 HOOP_API bool hoop_topo_fabric(const struct hoop_topo *topo, int a, int b, struct hoop_topo_fact *count,
                                struct hoop_topo_fact *gigabytes_per_second);
 
+/* What the driver says of one GPU's access to another's memory, in the words of `nvidia-smi topo -p2p`. Independent of how near they are. */
+enum hoop_topo_peer {
+    HOOP_TOPO_PEER_UNKNOWN,     /* U: nobody told */
+    HOOP_TOPO_PEER_OK,          /* OK */
+    HOOP_TOPO_PEER_CHIPSET,     /* CNS: the chipset does not carry it */
+    HOOP_TOPO_PEER_GPU,         /* GNS: such GPUs do not do it */
+    HOOP_TOPO_PEER_TOPOLOGY,    /* TNS: the way between them does not carry it */
+    HOOP_TOPO_PEER_REGISTRY,    /* DR: a registry key of the driver forbids it */
+    HOOP_TOPO_PEER_UNSUPPORTED, /* NS: not supported, for a reason that is not told */
+    HOOP_TOPO_PEERS
+};
+
+enum hoop_topo_peer_way {
+    HOOP_TOPO_PEER_READ,
+    HOOP_TOPO_PEER_WRITE,
+    HOOP_TOPO_PEER_NVLINK,
+    HOOP_TOPO_PEER_ATOMICS,
+    HOOP_TOPO_PEER_PCI,
+    HOOP_TOPO_PEER_WAYS
+};
+
+/* Access of GPU a to the memory of GPU b.
+ * Blocking: never.   Threads: any.   Errors: HOOP_TOPO_PEER_UNKNOWN for numbers that are no GPUs, and a way that is none. */
+HOOP_API enum hoop_topo_peer hoop_topo_peer_access(const struct hoop_topo *topo, int a, int b,
+                                                   enum hoop_topo_peer_way way);
+
+/* "U", "OK", "CNS" …   Blocking: never.   Threads: any.   Errors: "?" for a value that is none. */
+HOOP_API const char *hoop_topo_peer_name(enum hoop_topo_peer peer);
+
 /* CPUs near a node, as a list of ranges ("0-3,8"), limited to those that the process may use. May be "".
  *
  * text, size   receive the list with its NUL.

@@ -40,6 +40,7 @@ void hoop_topo_free(struct hoop_topo *topo)
     hoop_free(topo->core);
     hoop_free(topo->note);
     hoop_free(topo->link);
+    hoop_free(topo->access);
     hoop_free(topo->place);
     hoop_arena_clear(&topo->arena);
     hoop_free(topo);
@@ -100,6 +101,14 @@ enum hoop_status hoop_topo_join(struct hoop_topo *topo, const struct hoop_topo_l
     if (!make_room((void **)&topo->link, topo->links, &topo->link_room, sizeof(*topo->link)))
         return HOOP_ERR_MEMORY;
     topo->link[topo->links++] = *link;
+    return HOOP_OK;
+}
+
+enum hoop_status hoop_topo_add_access(struct hoop_topo *topo, const struct hoop_topo_access *access)
+{
+    if (!make_room((void **)&topo->access, topo->accesses, &topo->access_room, sizeof *topo->access))
+        return HOOP_ERR_MEMORY;
+    topo->access[topo->accesses++] = *access;
     return HOOP_OK;
 }
 
@@ -237,6 +246,10 @@ static void remap(struct hoop_topo *topo, const int *new_number)
 
         link->a = a < b ? a : b;
         link->b = a < b ? b : a;
+    }
+    for (int i = 0; i < topo->accesses; i++) {
+        topo->access[i].a = new_number[topo->access[i].a];
+        topo->access[i].b = new_number[topo->access[i].b];
     }
 }
 

@@ -20,12 +20,20 @@ struct hoop_topo_place {
     bool adrift;                /* nobody told on which bus it is */
 };
 
+/* What the driver says of a's access to b's memory. */
+struct hoop_topo_access {
+    int a, b;
+    uint8_t way[HOOP_TOPO_PEER_WAYS]; /* enum hoop_topo_peer */
+};
+
 struct hoop_topo {
     struct hoop_arena arena; /* texts */
     struct hoop_topo_place *place;
     int nodes, node_room;
     struct hoop_topo_link *link;
     int links, link_room;
+    struct hoop_topo_access *access;
+    int accesses, access_room;
     hwloc_bitmap_t *core; /* CPUs of each core, in the machine's order */
     int cores, core_room;
     hwloc_bitmap_t allowed; /* CPUs that the process may use */
@@ -46,6 +54,9 @@ int hoop_topo_add(struct hoop_topo *topo, const struct hoop_topo_node *node, hwl
 
 /* Add a link.   Errors: HOOP_ERR_MEMORY. */
 enum hoop_status hoop_topo_join(struct hoop_topo *topo, const struct hoop_topo_link *link);
+
+/* Add what is known of one GPU's access to another's memory.   Errors: HOOP_ERR_MEMORY. */
+enum hoop_status hoop_topo_add_access(struct hoop_topo *topo, const struct hoop_topo_access *access);
 
 /* Add a core.   Errors: HOOP_ERR_MEMORY. */
 enum hoop_status hoop_topo_add_core(struct hoop_topo *topo, hwloc_const_bitmap_t cpus);
@@ -116,8 +127,9 @@ enum hoop_status hoop_topo_read_nvlinks(struct hoop_topo *topo, hwloc_topology_t
  * Errors: HOOP_ERR_MEMORY. */
 enum hoop_status hoop_topo_read_devices(struct hoop_topo *topo);
 
-/* Add the NVLinks that NVML knows. *told: it knows a GPU of the graph, so that no link means none.   Errors: HOOP_ERR_MEMORY. */
-enum hoop_status hoop_topo_read_nvml(struct hoop_topo *topo, bool *told);
+/* Add what NVML knows of access between GPUs, and, if `links` says so, of NVLinks. *told: it knows a GPU of the graph, so that no link means
+ * none.   Errors: HOOP_ERR_MEMORY. */
+enum hoop_status hoop_topo_read_nvml(struct hoop_topo *topo, bool links, bool *told);
 
 /* Both known and equal, or both unknown. */
 bool hoop_topo_same_bus(const struct hoop_topo_bus *a, const struct hoop_topo_bus *b);

@@ -4,6 +4,7 @@
  *     <hoop-topology version="1" origin="…" switches="0" allowed="ff">
  *       <node kind="GPU" number="0" parent="3" source="hwloc" bus="0000:03:00.0" pci="10de:20b2:0302" cpus="f" memory_numa="2 NVML"/>
  *       <link kind="PCI" a="3" b="7" source="sysfs" width="16 sysfs" gigatransfers="16 sysfs"/>
+ *       <access a="7" b="8" read="OK" write="OK" nvlink="NS" atomics="NS" pci="CNS"/>
  *       <core cpus="3"/>
  *       <remark text="…"/>
  *     </hoop-topology>
@@ -56,6 +57,8 @@ static const struct own_text {
              {"vendor", offsetof(struct hoop_topo_node, cpu.vendor)}};
 
 enum { TEXTS = sizeof texts / sizeof texts[0] };
+
+static const char *const ways[HOOP_TOPO_PEER_WAYS] = {"read", "write", "nvlink", "atomics", "pci"};
 
 /* ---- writing ---- */
 
@@ -191,6 +194,15 @@ static void put_link(FILE *out, const struct hoop_topo_link *link, const int *nu
     fputs("/>\n", out);
 }
 
+static void put_access(FILE *out, const struct hoop_topo_access *access, const int *number)
+{
+    fprintf(out, "  <access a=\"%d\" b=\"%d\"", number[access->a], number[access->b]);
+    for (int way = 0; way < HOOP_TOPO_PEER_WAYS; way++)
+        if (access->way[way] != HOOP_TOPO_PEER_UNKNOWN)
+            fprintf(out, " %s=\"%s\"", ways[way], hoop_topo_peer_name((enum hoop_topo_peer)access->way[way]));
+    fputs("/>\n", out);
+}
+
 enum hoop_status hoop_topo_write(const struct hoop_topo *topo, FILE *file)
 {
     int *number;
@@ -208,6 +220,8 @@ enum hoop_status hoop_topo_write(const struct hoop_topo *topo, FILE *file)
     put_nodes(topo, file, number);
     for (int i = 0; i < topo->links; i++)
         put_link(file, &topo->link[i], number);
+    for (int i = 0; i < topo->accesses; i++)
+        put_access(file, &topo->access[i], number);
     for (int i = 0; i < topo->cores; i++) {
         fputs("  <core", file);
         put_mask(file, "cpus", topo->core[i]);
@@ -432,6 +446,33 @@ static enum hoop_status read_link(struct reader *reader, const char *const *attr
     return status == HOOP_OK ? hoop_topo_join(reader->topo, &link) : status;
 }
 
+static const char *peer_name(int i)
+{
+    return hoop_topo_peer_name((enum hoop_topo_peer)i);
+}
+
+static enum hoop_status read_access(struct reader *reader, const char *const *attributes)
+{
+    struct hoop_topo_access access = {.a = 0};
+    long a, b;
+
+    if (reader->topo->accesses == MOST_LINKS ||
+        !read_number(hoop_xml_value(attributes, "a"), 0, reader->nodes - 1, &a) ||
+        !read_number(hoop_xml_value(attributes, "b"), 0, reader->nodes - 1, &b) || a == b)
+        return wrong(reader, "access", "b", hoop_xml_value(attributes, "b"));
+    access.a = reader->number[a];
+    access.b = reader->number[b];
+    for (int way = 0; way < HOOP_TOPO_PEER_WAYS; way++) {
+        const char *text = hoop_xml_value(attributes, ways[way]);
+        const int peer = text == NULL ? HOOP_TOPO_PEER_UNKNOWN : named(text, HOOP_TOPO_PEERS, peer_name);
+
+        if (peer < 0)
+            return wrong(reader, "access", ways[way], text);
+        access.way[way] = (uint8_t)peer;
+    }
+    return hoop_topo_add_access(reader->topo, &access);
+}
+
 static enum hoop_status read_core(struct reader *reader, const char *const *attributes)
 {
     hwloc_bitmap_t cpus = NULL;
@@ -478,6 +519,8 @@ static enum hoop_status on_open(void *user, const char *element, const char *con
         return read_node(reader, attributes);
     if (strcmp(element, "link") == 0)
         return read_link(reader, attributes);
+    if (strcmp(element, "access") == 0)
+        return read_access(reader, attributes);
     if (strcmp(element, "core") == 0)
         return read_core(reader, attributes);
     if (strcmp(element, "remark") == 0 && hoop_xml_value(attributes, "text") != NULL)

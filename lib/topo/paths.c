@@ -154,6 +154,21 @@ static struct fabric_links links_of(const struct hoop_topo *topo, int from, int 
     return found;
 }
 
+enum hoop_topo_peer hoop_topo_peer_access(const struct hoop_topo *topo, int a, int b, enum hoop_topo_peer_way way)
+{
+    for (int i = 0; topo != NULL && way < HOOP_TOPO_PEER_WAYS && i < topo->accesses; i++)
+        if (topo->access[i].a == a && topo->access[i].b == b)
+            return (enum hoop_topo_peer)topo->access[i].way[way];
+    return HOOP_TOPO_PEER_UNKNOWN;
+}
+
+const char *hoop_topo_peer_name(enum hoop_topo_peer peer)
+{
+    static const char *const names[HOOP_TOPO_PEERS] = {"U", "OK", "CNS", "GNS", "TNS", "DR", "NS"};
+
+    return peer < HOOP_TOPO_PEERS ? names[peer] : "?";
+}
+
 bool hoop_topo_fabric(const struct hoop_topo *topo, int a, int b, struct hoop_topo_fact *count,
                       struct hoop_topo_fact *gigabytes_per_second)
 {

@@ -126,8 +126,8 @@ static enum hoop_status read_all(struct hoop_topo *topo, struct hoop_device *dev
     }
     if (status == HOOP_OK)
         status = join_peers(topo, device, place, count, HOOP_TOPO_LINK_PEER, peers_of);
-    if (status == HOOP_OK && !has_fabric(topo))
-        status = hoop_topo_read_nvml(topo, &told);
+    if (status == HOOP_OK)
+        status = hoop_topo_read_nvml(topo, !has_fabric(topo), &told);
     if (status == HOOP_OK && !has_fabric(topo) && !told)
         status = join_peers(topo, device, place, count, HOOP_TOPO_LINK_NVLINK, atomics_of);
     return status;

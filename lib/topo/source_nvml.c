@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* NVLinks as NVML tells them: of every GPU in the graph each link that is up, and what is at its other end.
+/* What NVML tells of every GPU in the graph: each NVLink that is up, and what is at its other end; and whether the driver lets it reach
+ * the others' memory, or why not.
  *
  * NVML is a library of NVIDIA's driver, loaded here and let go again. Declared below is what of it is used: its functions
  * keep their form under names that end in a version.
@@ -39,6 +40,7 @@ struct nvml {
     int (*remote)(void *device, unsigned link, struct nvml_pci *pci);
     int (*remote_type)(void *device, unsigned link, int *type); /* NULL in old ones */
     int (*fields)(void *device, int count, struct nvml_field *field);
+    int (*access)(void *device, void *other, int way, int *status); /* NULL in old ones */
 };
 
 /* Fill in a pointer to a function; POSIX: its address fits a pointer to an object. */
@@ -57,6 +59,7 @@ static bool open_nvml(struct nvml *nvml)
         return false;
     find(nvml->handle, "nvmlDeviceGetNvLinkRemoteDeviceType", &nvml->remote_type);
     find(nvml->handle, "nvmlDeviceGetFieldValues", &nvml->fields);
+    find(nvml->handle, "nvmlDeviceGetP2PStatus", &nvml->access);
     if (find(nvml->handle, "nvmlInit_v2", &nvml->start) && find(nvml->handle, "nvmlShutdown", &nvml->stop) &&
         find(nvml->handle, "nvmlDeviceGetHandleByPciBusId_v2", &nvml->device) &&
         find(nvml->handle, "nvmlDeviceGetNvLinkState", &nvml->link_state) &&
@@ -121,17 +124,23 @@ static enum hoop_status count_link(struct hoop_topo *topo, int from, int to, dou
     return hoop_topo_join(topo, &link);
 }
 
-static enum hoop_status read_links(struct hoop_topo *topo, const struct nvml *nvml, int gpu, bool *told)
+/* NVML's handle of a node; NULL: it is no GPU, or none that NVML knows. */
+static void *handle_of(const struct hoop_topo *topo, const struct nvml *nvml, int i)
 {
-    const struct hoop_topo_bus *bus = &topo->place[gpu].node.bus;
-    enum hoop_topo_source source;
+    const struct hoop_topo_bus *bus = &topo->place[i].node.bus;
+    void *device = NULL;
     char text[32];
-    void *device;
 
+    if (topo->place[i].node.kind != HOOP_TOPO_GPU || !bus->known)
+        return NULL;
     snprintf(text, sizeof text, "%08x:%02x:%02x.%x", bus->domain, bus->bus, bus->device, bus->function);
-    if (nvml->device(text, &device) != 0)
-        return HOOP_OK;
-    *told = true;
+    return nvml->device(text, &device) == 0 ? device : NULL;
+}
+
+static enum hoop_status read_links(struct hoop_topo *topo, const struct nvml *nvml, int gpu, void *device)
+{
+    enum hoop_topo_source source;
+
     const double rate = link_rate(nvml, device, &topo->place[gpu].node, &source);
     for (unsigned link = 0; link < MOST_LINKS; link++) {
         int up = 0;
@@ -152,7 +161,40 @@ static enum hoop_status read_links(struct hoop_topo *topo, const struct nvml *nv
     return HOOP_OK;
 }
 
-enum hoop_status hoop_topo_read_nvml(struct hoop_topo *topo, bool *told)
+/* ---- access ---- */
+
+/* NVML numbers ways as we do, reasons from 0 (OK) to 5. */
+static enum hoop_topo_peer ask_access(const struct nvml *nvml, void *device, void *other, int way)
+{
+    static const enum hoop_topo_peer peers[] = {HOOP_TOPO_PEER_OK,       HOOP_TOPO_PEER_CHIPSET,
+                                                HOOP_TOPO_PEER_GPU,      HOOP_TOPO_PEER_TOPOLOGY,
+                                                HOOP_TOPO_PEER_REGISTRY, HOOP_TOPO_PEER_UNSUPPORTED};
+    int status = -1;
+
+    if (nvml->access(device, other, way, &status) != 0 || status < 0 ||
+        (size_t)status >= sizeof peers / sizeof peers[0])
+        return HOOP_TOPO_PEER_UNKNOWN;
+    return peers[status];
+}
+
+static enum hoop_status read_access(struct hoop_topo *topo, const struct nvml *nvml, int gpu, void *device, int nodes)
+{
+    enum hoop_status status = HOOP_OK;
+
+    for (int i = 0; i < nodes && status == HOOP_OK; i++) {
+        struct hoop_topo_access access = {.a = gpu, .b = i};
+        void *other = i == gpu ? NULL : handle_of(topo, nvml, i);
+
+        if (other == NULL)
+            continue;
+        for (int way = 0; way < HOOP_TOPO_PEER_WAYS; way++)
+            access.way[way] = (uint8_t)ask_access(nvml, device, other, way);
+        status = hoop_topo_add_access(topo, &access);
+    }
+    return status;
+}
+
+enum hoop_status hoop_topo_read_nvml(struct hoop_topo *topo, bool links, bool *told)
 {
     enum hoop_status status = HOOP_OK;
     const int nodes = topo->nodes; /* switches come on */
@@ -160,9 +202,17 @@ enum hoop_status hoop_topo_read_nvml(struct hoop_topo *topo, bool *told)
 
     if (!open_nvml(&nvml))
         return HOOP_OK;
-    for (int i = 0; i < nodes && status == HOOP_OK; i++)
-        if (topo->place[i].node.kind == HOOP_TOPO_GPU && topo->place[i].node.bus.known)
-            status = read_links(topo, &nvml, i, told);
+    for (int i = 0; i < nodes && status == HOOP_OK; i++) {
+        void *device = handle_of(topo, &nvml, i);
+
+        if (device == NULL)
+            continue;
+        *told = true;
+        if (links)
+            status = read_links(topo, &nvml, i, device);
+        if (status == HOOP_OK && nvml.access != NULL)
+            status = read_access(topo, &nvml, i, device, nodes);
+    }
     nvml.stop();
     dlclose(nvml.handle);
     return status;

@@ -98,4 +98,24 @@ row GPU0 ' X ' NV6 '\?' NV2
 NVML_LINKS="0-s:6 1-s:6" topo --json
 has switch '"kind": "fabric switch", .*"source": "NVML", "bus": "0000:e0:00.0"'
 has speed '"kind": "NVLink", "a": "GPU1", "b": "Switch0", "source": "NVML", .*"count": \{"value": 6, "source": "NVML"\}, "gigabytes_per_second": \{"value": 150, "source": "NVML"\}'
+
+# What the driver says of peer access, and why not; written and read again it is the same.
+export NVML_LINKS="" NVML_P2P="0-1:00550 0-2:22552 1-2:44554"
+topo -p2p r
+has reads '^ GPU0	X	OK	GNS	OK	$'
+has reads '^ GPU1	OK	X	DR	OK	$'
+topo -p2p n
+has nvlink '^ GPU0	X	NS	NS	NS	$'
+topo -p2p p
+has pci '^ GPU2	GNS	DR	X	OK	$'
+topo --json
+has json '"from": "GPU2", "to": "GPU1", "read": "DR", "write": "DR", "nvlink": "NS", "atomics": "NS", "pci": "DR"\}'
+topo --export hoop
+has 'own form' '<access a="[0-9]+" b="[0-9]+" read="GNS" write="GNS" nvlink="NS" atomics="NS" pci="GNS"/>'
+mv "$scratch/out" "$scratch/machine"
+topo --input "$scratch/machine" -p2p w
+has again '^ GPU0	X	OK	GNS	'
+"$tools/topo/hoop-topo" --doctor --input "$scratch/machine" >"$scratch/out" 2>&1 && fail 'the doctor finds nothing wrong'
+has doctor "^note   GPU0 and GPU2 do not reach each other's memory: GPUs of this kind do not do it \(GNS\)"
+has doctor "^wrong  GPU1 and GPU2 do not reach each other's memory: a registry key of the driver forbids it \(DR\)"
 exit $failed

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* A libnvidia-ml.so.1 for the tests of the topology, with the devices of topo_driver.c. What is joined to what comes in
- * NVML_LINKS: "0-1:4 0-s:2" for four links between devices 0 and 1, two from 0 to a switch.
+ * NVML_LINKS: "0-1:4 0-s:2" for four links between devices 0 and 1, two from 0 to a switch. NVML_P2P: "0-1:22552" for what NVML answers of reads,
+ * writes, NVLink, atomics and PCIe between them; none: it does not know.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,4 +93,19 @@ NVML(nvmlDeviceGetFieldValues)(void *device, int count, struct field *field)
     field->result = count == 1 && field->field == 90 ? 0 : 2;
     field->value = 25000;
     return 0;
+}
+
+NVML(nvmlDeviceGetP2PStatus)(void *device, void *other, int way, int *status)
+{
+    const char *at = getenv("NVML_P2P");
+    const int a = (int)((int *)device - handles), b = (int)((int *)other - handles);
+    int from, to, used;
+    char answers[8];
+
+    for (; at && sscanf(at, " %d-%d:%5[0-9]%n", &from, &to, answers, &used) == 3; at += used)
+        if ((from == a && to == b) || (from == b && to == a)) {
+            *status = answers[way] - '0';
+            return way < 0 || way > 4 ? 2 : 0;
+        }
+    return 2;
 }

@@ -60,9 +60,18 @@ static bool joined(const struct hoop_topo *topo, int a, int b, enum hoop_topo_li
     return false;
 }
 
-/* What only a driver tells is unknown of machines that were recorded without one. */
+/* What NVML says, else what follows from what the CUDA driver says. What only a driver tells is unknown of machines that were recorded
+ * without one. */
 static const char *peer_cell(const struct hoop_topo *topo, int a, int b, char what)
 {
+    static const char ways[HOOP_TOPO_PEER_WAYS] = {'r', 'w', 'n', 'a', 'p'};
+    int way = 0;
+
+    while (way < HOOP_TOPO_PEER_WAYS - 1 && ways[way] != what)
+        way++;
+    const enum hoop_topo_peer peer_says = hoop_topo_peer_access(topo, a, b, (enum hoop_topo_peer_way)way);
+    if (peer_says != HOOP_TOPO_PEER_UNKNOWN)
+        return hoop_topo_peer_name(peer_says);
     const bool told = hoop_topo_node(topo, a)->ordinal.source == HOOP_TOPO_CUDA &&
                       hoop_topo_node(topo, b)->ordinal.source == HOOP_TOPO_CUDA;
     const bool fabric = hoop_topo_fabric(topo, a, b, NULL, NULL), peer = joined(topo, a, b, HOOP_TOPO_LINK_PEER);
@@ -100,6 +109,10 @@ void show_peers(const struct hoop_topo *topo, const bool *shown, FILE *out, char
     fputs("\nLegend:\n\n"
           "  X    = Self\n"
           "  OK   = Status Ok\n"
+          "  CNS  = Chipset not supported\n"
+          "  GNS  = GPU not supported\n"
+          "  TNS  = Topology not supported\n"
+          "  DR   = Disabled by a registry key of the driver\n"
           "  NS   = Not supported\n"
           "  U    = Unknown\n",
           out);

@@ -392,6 +392,44 @@ static void check_places(struct doctor *doctor)
         tell(doctor, NOTE, "%s", hoop_topo_note(doctor->topo, i));
 }
 
+/* Pairs of GPUs of which the driver says that they do not reach each other's memory, by its reason. */
+static void check_peers(struct doctor *doctor)
+{
+    static const struct {
+        enum hoop_topo_peer peer;
+        enum level level;
+        const char *why;
+    } reasons[] = {
+        {HOOP_TOPO_PEER_CHIPSET, NOTE, "the chipset does not carry it (CNS). Data go through memory of the host"},
+        {HOOP_TOPO_PEER_GPU, NOTE, "GPUs of this kind do not do it (GNS). Data go through memory of the host"},
+        {HOOP_TOPO_PEER_TOPOLOGY, NOTE,
+         "the way between them does not carry it (TNS): such pairs need one PCIe root or switch. Data go through "
+         "memory "
+         "of the host"},
+        {HOOP_TOPO_PEER_REGISTRY, WRONG,
+         "a registry key of the driver forbids it (DR). Look for NVreg_RegistryDwords in /etc/modprobe.d and remove "
+         "it"},
+        {HOOP_TOPO_PEER_UNSUPPORTED, NOTE, "the driver does not say why (NS). Data go through memory of the host"},
+    };
+    const struct hoop_topo *topo = doctor->topo;
+
+    for (size_t k = 0; k < sizeof reasons / sizeof reasons[0]; k++) {
+        int pairs = 0, first[2] = {0, 0};
+
+        for (int i = 0; hoop_topo_node(topo, i) != NULL; i++)
+            for (int j = 0; j < i; j++)
+                if (is_shown(doctor->asked, i) && is_shown(doctor->asked, j) &&
+                    hoop_topo_peer_access(topo, j, i, HOOP_TOPO_PEER_READ) == reasons[k].peer && pairs++ == 0) {
+                    first[0] = j;
+                    first[1] = i;
+                }
+        if (pairs > 0)
+            tell(doctor, reasons[k].level, "%s and %s%s do not reach each other's memory: %s",
+                 hoop_topo_node(topo, first[0])->label, hoop_topo_node(topo, first[1])->label,
+                 pairs > 1 ? ", and further pairs," : "", reasons[k].why);
+    }
+}
+
 /* Everything above the devices that -i asks for, and these. NULL: no memory. */
 static bool *find_asked(const struct hoop_topo *topo, const bool *shown)
 {
@@ -416,6 +454,7 @@ static void check_topology(struct doctor *doctor, bool live)
     check_iommu(doctor);
     check_nics(doctor);
     check_fabric(doctor);
+    check_peers(doctor);
 }
 
 bool show_doctor(const struct hoop_topo *topo, const bool *shown, FILE *out, bool live)

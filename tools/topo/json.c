@@ -89,6 +89,32 @@ static void put_link(const struct hoop_topo *topo, FILE *out, int i)
     fputc('}', out);
 }
 
+/* Only what a driver has told. */
+static void put_access(const struct hoop_topo *topo, FILE *out)
+{
+    static const char *const ways[HOOP_TOPO_PEER_WAYS] = {"read", "write", "nvlink", "atomics", "pci"};
+    bool any = false;
+
+    for (int a = 0; hoop_topo_node(topo, a) != NULL; a++)
+        for (int b = 0; hoop_topo_node(topo, b) != NULL; b++) {
+            bool told = false;
+
+            for (int way = 0; way < HOOP_TOPO_PEER_WAYS; way++)
+                told |= hoop_topo_peer_access(topo, a, b, (enum hoop_topo_peer_way)way) != HOOP_TOPO_PEER_UNKNOWN;
+            if (!told)
+                continue;
+            fprintf(out, "%s\n    {\"from\": \"%s\", \"to\": \"%s\"", any ? "," : ",\n  \"peer_access\": [",
+                    hoop_topo_node(topo, a)->label, hoop_topo_node(topo, b)->label);
+            for (int way = 0; way < HOOP_TOPO_PEER_WAYS; way++)
+                put_text(out, ways[way],
+                         hoop_topo_peer_name(hoop_topo_peer_access(topo, a, b, (enum hoop_topo_peer_way)way)));
+            fputc('}', out);
+            any = true;
+        }
+    if (any)
+        fputc(']', out);
+}
+
 static void put_matrix(const struct hoop_topo *topo, const bool *shown, FILE *out)
 {
     int *rows;
@@ -123,6 +149,7 @@ void show_json(const struct hoop_topo *topo, const bool *shown, FILE *out)
     for (int i = 0; hoop_topo_link(topo, i) != NULL; i++)
         put_link(topo, out, i);
     fputc(']', out);
+    put_access(topo, out);
     fputs(",\n  \"remarks\": [", out);
     for (int i = 0; hoop_topo_note(topo, i) != NULL; i++) {
         fputs(i > 0 ? ", " : "", out);
