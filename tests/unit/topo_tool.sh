@@ -37,6 +37,12 @@ refuse() {
 }
 
 cd "$here" || exit 1
+
+# What HOOP_TOPO_FILE names stands for this machine; what --input names comes before it.
+HOOP_TOPO_FILE=box.xml expect box.matrix
+grep -q 'HOOP_TOPO_FILE: this is box.xml, not this machine' "$scratch/err" || { echo "failed: no word of HOOP_TOPO_FILE"; failed=1; }
+HOOP_TOPO_FILE=nccl.xml expect box.matrix --input box.xml
+HOOP_TOPO_FILE=nowhere.xml refuse 1 'nowhere.xml'
 expect box.matrix --input box.xml
 expect box.matrix -m --input=box.xml
 expect box.matrix_pci --input box.xml -mp

@@ -98,7 +98,7 @@ static const struct argp_option options[] = {
      "show a recorded machine, not this one: what --export hoop wrote, XML of hwloc (lstopo FILE.xml), a topology file "
      "of NCCL or RCCL, a "
      "copy of /sys (a folder, or an archive such as hwloc-gather-topology makes), or "
-     "synthetic:DESCRIPTION in hwloc's words",
+     "synthetic:DESCRIPTION in hwloc's words. Without it the file that HOOP_TOPO_FILE names, where that is set",
      0},
     {NULL, 0, NULL, 0, NULL, 0},
 };
@@ -348,6 +348,22 @@ static bool show(const struct hoop_topo *topo, const struct request *request, co
     return true;
 }
 
+/* What HOOP_TOPO_FILE names stands for this machine, as it does where communicators look for rings; NULL: it names nothing, or the mode is
+ * about what only this machine can tell. */
+static const char *stand_in(const struct request *request)
+{
+    struct hoop_setting setting;
+
+    if (request->input != NULL || request->mode == DOCTOR || request->mode == MEASURE)
+        return NULL;
+    for (int i = 0; hoop_setting_get(i, &setting); i++)
+        if (strcmp(setting.name, "TOPO_FILE") == 0 && *setting.value != '\0') {
+            fprintf(stderr, "hoop-topo: HOOP_TOPO_FILE: this is %s, not this machine\n", setting.value);
+            return setting.value;
+        }
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
     struct request request = {.mode = MATRIX, .level = -1};
@@ -357,6 +373,9 @@ int main(int argc, char **argv)
     translate(argc, argv);
     if (hoop_manual_parse(&manual, argc, argv, 0, &request) != 0)
         return EXIT_FAILURE;
+    const char *given = stand_in(&request);
+    if (given != NULL)
+        request.input = given;
     const enum hoop_status status =
         request.input != NULL ? load_archive(&topo, request.input, &reported) : hoop_topo_detect_devices(&topo);
     if (status != HOOP_OK) {
