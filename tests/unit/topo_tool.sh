@@ -38,6 +38,15 @@ refuse() {
 
 cd "$here" || exit 1
 
+# A bridge with one device below it is not drawn, but its link counts.
+cat >"$scratch/narrow.xml" <<'END'
+<system version="1"><cpu numaid="0" affinity="f" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="85">
+<pci busid="0000:10:00.0" class="0x060400" link_speed="8.0 GT/s PCIe" link_width="16">
+<pci busid="0000:11:00.0" class="0x030200" vendor="0x10de" device="0x20b0" link_speed="16.0 GT/s PCIe" link_width="16">
+<gpu dev="0" sm="80"/></pci></pci></cpu></system>
+END
+[ "$("$tool" --input "$scratch/narrow.xml" --svg | grep -o '[0-9.]* GB/s')" = '15.8 GB/s' ] || { echo "failed: the narrow link is not shown"; failed=1; }
+
 # What HOOP_TOPO_FILE names stands for this machine; what --input names comes before it.
 HOOP_TOPO_FILE=box.xml expect box.matrix
 grep -q 'HOOP_TOPO_FILE: this is box.xml, not this machine' "$scratch/err" || { echo "failed: no word of HOOP_TOPO_FILE"; failed=1; }

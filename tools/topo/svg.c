@@ -181,15 +181,34 @@ static double x_of(int depth)
     return MARGIN + (double)STEP_X * depth;
 }
 
+/* The slowest PCI link from a node up to the next one that is drawn, since bridges in between are not; one without a speed if none is known;
+ * NULL: no PCI link is on the way. */
+static const struct hoop_topo_link *slowest_link(const struct hoop_topo *topo, int node, int above)
+{
+    const struct hoop_topo_link *slowest = NULL;
+
+    for (int at = node; at >= 0 && at != above; at = hoop_topo_node(topo, at)->parent) {
+        const struct hoop_topo_link *link = hoop_topo_link(topo, hoop_topo_node(topo, at)->uplink);
+
+        if (link == NULL || link->kind != HOOP_TOPO_LINK_PCI)
+            continue;
+        const bool known = link->gigabytes_per_second.source != HOOP_TOPO_UNKNOWN;
+        if (slowest == NULL || (known && (slowest->gigabytes_per_second.source == HOOP_TOPO_UNKNOWN ||
+                                          link->gigabytes_per_second.value < slowest->gigabytes_per_second.value)))
+            slowest = link;
+    }
+    return slowest;
+}
+
 static void draw_edge(const struct picture *picture, int i)
 {
     const struct item *item = &picture->item[i], *above = &picture->item[item->above];
-    const struct hoop_topo_link *link = hoop_topo_link(picture->topo, node_of(picture, i)->uplink);
+    const struct hoop_topo_link *link = slowest_link(picture->topo, item->node, above->node);
     const double from = x_of(above->depth) + BOX_WIDTH, to = x_of(item->depth), middle = from + 10;
     const double y = item->y + BOX_HEIGHT / 2.0, y_above = above->y + BOX_HEIGHT / 2.0;
 
     fprintf(picture->out, "<path d=\"M%.0f %.1f H%.0f V%.1f H%.0f\" class=\"edge\"/>\n", from, y_above, middle, y, to);
-    if (link == NULL || link->kind != HOOP_TOPO_LINK_PCI)
+    if (link == NULL)
         return;
     if (link->gigabytes_per_second.source != HOOP_TOPO_UNKNOWN)
         fprintf(picture->out, "<text x=\"%.0f\" y=\"%.1f\" class=\"speed\">%.3g GB/s%s</text>\n", to - 4, y - 4,
