@@ -479,19 +479,8 @@ static void tell_ways(const struct survey *survey)
     struct hoop_comm *comm = survey->comm;
     const unsigned char *way = &survey->way[comm->rank * comm->ranks];
     const size_t size = sizeof comm->device_way;
-    size_t used = (size_t)snprintf(comm->device_way, size,
-                                   "what combines by functions of the user is staged: they are functions of the host");
+    size_t used = hoop_kernels_tell(comm, comm->device_way, size);
 
-    if (comm->device->messages == NULL)
-        used += (size_t)snprintf(comm->device_way + used, size - used,
-                                 "; messages are staged: ranks that share a GPU launch together");
-    const size_t least = hoop_setting_size(&comm->settings, HOOP_SETTING_COPIES);
-    if (least > 0)
-        used += (size_t)snprintf(comm->device_way + used, size - used,
-                                 comm->device->one_process
-                                     ? "; broadcasts and gathers of HOOP_COPIES=%zu bytes and more go by copies"
-                                     : "; not all ranks are threads of one process, so HOOP_COPIES=%zu has no effect",
-                                 least);
     for (int peer = 0; peer < comm->ranks && used < size; peer++) {
         const char *refused = survey->refused[peer], *more = refused[0] ? " (not by " : "";
         if (way[peer])

@@ -50,6 +50,10 @@ enum hoop_status hoop_kernels_pair(const struct hoop_kernels *kernels);
 /* Does the call run as a kernel? The same on all ranks. */
 bool hoop_kernels_take(const struct hoop_comm_call *call);
 
+/* For people: what does not run as kernels although there are some, what they do not read in place, and why; ends with NUL. Returns as
+ * snprintf. */
+size_t hoop_kernels_tell(const struct hoop_comm *comm, char *text, size_t size);
+
 /* Put such a call, which has the turn, into the stream.
  * Errors: those of the public calls; concluded. */
 enum hoop_status hoop_kernels_launch(const struct hoop_comm_call *call, hoop_cu_stream stream);

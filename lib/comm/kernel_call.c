@@ -30,6 +30,24 @@ bool hoop_kernels_take(const struct hoop_comm_call *call)
            !hoop_copies_take(call) && (call->op <= HOOP_OPS || hoop_operator_is_premul(call->op));
 }
 
+size_t hoop_kernels_tell(const struct hoop_comm *comm, char *text, size_t size)
+{
+    const bool one = comm->device->one_process;
+    const size_t least = hoop_setting_size(&comm->settings, HOOP_SETTING_COPIES);
+    char copies[120] = "";
+
+    if (least > 0)
+        snprintf(copies, sizeof copies,
+                 one ? "; broadcasts and gathers of HOOP_COPIES=%zu bytes and more go by copies"
+                     : "; not all ranks are threads of one process, so HOOP_COPIES=%zu has no effect",
+                 least);
+    return (size_t)snprintf(
+        text, size, "what combines by functions of the user is staged: they are functions of the host%s%s; %s",
+        comm->device->messages ? "" : "; messages are staged: ranks that share a GPU launch together", copies,
+        one ? "memory of pools and of virtual addresses goes through slots: other devices do not reach it"
+            : "between processes only memory of hoop_mem_alloc is read in place, other goes through slots");
+}
+
 /* ---- the plan ---- */
 
 /* Where kernels find who has opened the buffer. */

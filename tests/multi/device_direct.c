@@ -44,6 +44,16 @@ static unsigned long lent(const struct hoop_comm *comm)
     return frames;
 }
 
+static bool tells(const struct hoop_comm *comm, const char *words)
+{
+    char *text = malloc(HOOP_EXPLAIN_TEXT);
+    const bool found =
+        hoop_explain(comm, "all_reduce", 4096, 0, text, HOOP_EXPLAIN_TEXT) == HOOP_OK && strstr(text, words) != NULL;
+
+    free(text);
+    return found;
+}
+
 /* One call, from one buffer into another or the same. */
 static int call(struct place *place, const struct hoop_case *c, unsigned char *in, unsigned char *out)
 {
@@ -136,6 +146,8 @@ static int memory_of_program(int rank, struct hoop_comm *comm, void *argument)
     struct hoop_cuda_block block;
     struct place place;
 
+    HARNESS_EXPECT(tells(comm, processes ? "only memory of hoop_mem_alloc is read in place"
+                                         : "memory of pools and of virtual addresses goes through slots"));
     open_place(&place, rank, comm);
     unsigned char *buffer = cuda_device(&place.cuda, 2 * SPACE);
     int failed = calls(&place, buffer, buffer + SPACE) || calls(&place, buffer, buffer);
