@@ -2,7 +2,7 @@
 # The long checks: the tests once more with every sanitizer, each in a build of its own under this build folder, and the
 # fuzz harnesses for FUZZ_SECONDS each. `make check-asan`, `make check-tsan`, `make check-fuzz`, `make check-grid` run one part.
 FUZZ_SECONDS = 60
-.PHONY: check-long check-asan check-tsan check-fuzz
+.PHONY: check-long check-asan check-tsan check-tsan-cuda check-fuzz
 
 check-long:
 	$(MAKE) $(AM_MAKEFLAGS) check-asan
@@ -23,6 +23,11 @@ check-grid: check-programs
 # A test that forks while threads run, or that needs more address space than TSan leaves, is in TESTS_NOT_TSAN.
 check-tsan:
 	$(SHELL) $(top_srcdir)/tests/long check-tsan '$(MAKE)' '$(CC)' --enable-sanitize=thread
+
+# Those of them that use the fake CUDA driver.
+check-tsan-cuda:
+	$(MAKE) $(AM_MAKEFLAGS) check-tsan TESTS='$(filter tests/fakecuda/% tests/multi/device% tests/unit/device% tests/unit/exec_cuda% \
+		tests/unit/mem_cuda%,$(TESTS))'
 
 check-fuzz:
 	FUZZ_SECONDS=$(FUZZ_SECONDS) $(SHELL) $(top_srcdir)/tests/long check-fuzz '$(MAKE)' clang \
