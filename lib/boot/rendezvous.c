@@ -5,7 +5,8 @@
  * a fixed number of slots, in which its hello must be complete within two seconds. Nothing else is spent on a
  * stranger: what is no hello is dropped at its first wrong byte, a hello that does not prove the id's key is
  * told so and dropped. When all slots are taken, further clients wait in the listen queue until one is free or the
- * oldest has had its fair time. So port scanners, web clients and slow or silent connections disturb no meeting.
+ * oldest has had its fair time. Those that wait silently cost nothing in a round of the loop. So port scanners, web
+ * clients and slow or silent connections disturb no meeting (tests/perf/junk.c measures how little).
  *
  * The thread and its listener live as long as the process, for the late comers of old ids, and serve all later ids of
  * the same address too. A child after fork has neither.
@@ -17,6 +18,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -31,10 +34,16 @@
 #define PAUSE      50000000u   /* ns without accepting after the process ran out of descriptors */
 
 enum {
-    SLOTS = 64,         /* clients that have not proved a key */
+    SLOTS = 256,        /* clients that have not proved a key: 1280 silent ones a second make nobody wait */
+    SLOTS_LEAST = 16,   /* … where the process may open few files: they get a quarter of these */
+    BATCH = 16,         /* clients taken in before those that are in are looked at again */
+    ROOM = 64,          /* of the poll set, to begin with */
     FINISHED = 256,     /* finished meetings that are remembered */
     STACK = 1024 * 1024 /* bytes of the thread's stack */
 };
+
+/* The poll set. */
+enum { LISTENER, WATCH, MEETINGS };
 
 struct client {
     int sock; /* -1: the slot is free */
@@ -53,10 +62,11 @@ struct entry {
 struct server {
     struct server *next;
     struct hoop_address address;
-    int listener;
+    int listener, watch;   /* watch: an epoll set of all clients */
     uint64_t paused_until; /* 0: accepting */
     pthread_mutex_t lock;  /* guards the meetings */
     struct entry *entries;
+    int slots; /* of these */
     struct client clients[SLOTS];
     struct pollfd *polls;
     size_t room; /* of polls */
@@ -67,19 +77,28 @@ static struct server *servers;
 
 /* ---- strangers ---- */
 
-static void drop(struct client *client)
+/* Closing would end this, too, but not while a forked child still has the socket. */
+static void unwatch(const struct server *server, const struct client *client)
 {
+    struct epoll_event unused;
+
+    epoll_ctl(server->watch, EPOLL_CTL_DEL, client->sock, &unused);
+}
+
+static void drop(const struct server *server, struct client *client)
+{
+    unwatch(server, client);
     close(client->sock);
     client->sock = -1;
 }
 
-static void reject(struct client *client, enum hoop_reject why)
+static void reject(const struct server *server, struct client *client, enum hoop_reject why)
 {
     unsigned char message[HOOP_MESSAGE_HEAD + 1 + HOOP_AUTH_MAC] = {HOOP_REJECT, 1, 0, 0, 0, (unsigned char)why};
     size_t moved;
 
     hoop_sock_send_some(client->sock, message, sizeof message, &moved);
-    drop(client);
+    drop(server, client);
 }
 
 /* A whole hello has come: whose is it? */
@@ -90,23 +109,24 @@ static void identify(struct server *server, struct client *client)
     struct entry *entry = server->entries;
 
     if (!hoop_hello_read(client->hello, client->used, &hello)) {
-        drop(client);
+        drop(server, client);
         return;
     }
     while (entry && !hoop_meeting_is(entry->meeting, hello.id_nonce))
         entry = entry->next;
     if (entry == NULL) {
-        reject(client, HOOP_REJECT_UNKNOWN);
+        reject(server, client, HOOP_REJECT_UNKNOWN);
         return;
     }
     memcpy(seal.key, hoop_meeting_key(entry->meeting), sizeof seal.key);
     memcpy(seal.server_nonce, client->nonce, sizeof seal.server_nonce);
     memcpy(seal.client_nonce, hello.client_nonce, sizeof seal.client_nonce);
     if (hoop_hello_proved(client->hello, client->used, &seal)) {
+        unwatch(server, client);
         hoop_meeting_join(entry->meeting, client->sock, &seal, &hello);
         client->sock = -1;
     } else {
-        reject(client, HOOP_REJECT_SECRET);
+        reject(server, client, HOOP_REJECT_SECRET);
     }
     hoop_auth_wipe(&seal, sizeof seal);
 }
@@ -118,7 +138,7 @@ static void read_client(struct server *server, struct client *client)
     for (;;) {
         const size_t whole = hoop_hello_size(client->hello, client->used);
         if (whole == SIZE_MAX) {
-            drop(client);
+            drop(server, client);
             return;
         }
         if (whole != 0 && whole == client->used) {
@@ -130,7 +150,7 @@ static void read_client(struct server *server, struct client *client)
         if (status == HOOP_AGAIN)
             return;
         if (status != HOOP_OK) {
-            drop(client);
+            drop(server, client);
             return;
         }
         client->used += moved;
@@ -141,23 +161,41 @@ static struct client *oldest(struct server *server)
 {
     struct client *found = NULL;
 
-    for (int i = 0; i < SLOTS; i++)
+    for (int i = 0; i < server->slots; i++)
         if (server->clients[i].sock >= 0 && (found == NULL || server->clients[i].since < found->since))
             found = &server->clients[i];
     return found;
 }
 
+static bool is_full(const struct server *server)
+{
+    for (int i = 0; i < server->slots; i++)
+        if (server->clients[i].sock < 0)
+            return false;
+    return true;
+}
+
 static struct client *free_slot(struct server *server)
 {
-    for (int i = 0; i < SLOTS; i++)
+    for (int i = 0; i < server->slots; i++)
         if (server->clients[i].sock < 0)
             return &server->clients[i];
 
     struct client *client = oldest(server);
     if (hoop_now() - client->since < FAIR_TIME)
         return NULL;
-    drop(client);
+    drop(server, client);
     return client;
+}
+
+/* Many have spoken, or left, already. */
+static void watch_client(struct server *server, struct client *client)
+{
+    struct epoll_event news = {.events = EPOLLIN, .data.u32 = (uint32_t)(client - server->clients)};
+
+    read_client(server, client);
+    if (client->sock >= 0 && epoll_ctl(server->watch, EPOLL_CTL_ADD, client->sock, &news) != 0)
+        drop(server, client);
 }
 
 static void accept_clients(struct server *server)
@@ -165,7 +203,7 @@ static void accept_clients(struct server *server)
     unsigned char challenge[HOOP_CHALLENGE];
     size_t moved;
 
-    for (int i = 0; i < SLOTS; i++) {
+    for (int i = 0; i < BATCH; i++) {
         struct client *client = free_slot(server);
         if (client == NULL)
             return;
@@ -175,7 +213,7 @@ static void accept_clients(struct server *server)
             if (status != HOOP_AGAIN) {
                 struct client *victim = oldest(server); /* out of descriptors: strangers are the first to go */
                 if (victim)
-                    drop(victim);
+                    drop(server, victim);
                 server->paused_until = hoop_now() + PAUSE;
             }
             return;
@@ -184,9 +222,11 @@ static void accept_clients(struct server *server)
         client->used = 0;
         hoop_auth_random(client->nonce, sizeof client->nonce);
         hoop_challenge_write(challenge, client->nonce);
-        if (hoop_sock_send_some(client->sock, challenge, sizeof challenge, &moved) != HOOP_OK ||
-            moved != sizeof challenge)
-            drop(client);
+        if (hoop_sock_send_some(client->sock, challenge, sizeof challenge, &moved) == HOOP_OK &&
+            moved == sizeof challenge)
+            watch_client(server, client);
+        else
+            drop(server, client);
     }
 }
 
@@ -195,7 +235,7 @@ static void accept_clients(struct server *server)
 /* Room for the poll set; a meeting that there is no memory to watch must end. */
 static void reserve(struct server *server)
 {
-    size_t need = 1 + SLOTS;
+    size_t need = MEETINGS;
 
     for (struct entry *entry = server->entries; entry; entry = entry->next)
         need += (size_t)hoop_meeting_entries(entry->meeting);
@@ -214,18 +254,14 @@ static void reserve(struct server *server)
 
 static size_t build_polls(struct server *server)
 {
-    const struct client *old = oldest(server);
     const uint64_t now = hoop_now();
-    bool full = true;
-    size_t n = 1;
+    size_t n = MEETINGS;
 
     reserve(server);
-    for (int i = 0; i < SLOTS; i++, n++) {
-        full = full && server->clients[i].sock >= 0;
-        server->polls[n] = (struct pollfd){.fd = server->clients[i].sock, .events = POLLIN};
-    }
-    const bool accepting = now >= server->paused_until && (!full || now - old->since >= FAIR_TIME);
-    server->polls[0] = (struct pollfd){.fd = accepting ? server->listener : -1, .events = POLLIN};
+    const bool accepting =
+        now >= server->paused_until && (!is_full(server) || now - oldest(server)->since >= FAIR_TIME);
+    server->polls[LISTENER] = (struct pollfd){.fd = accepting ? server->listener : -1, .events = POLLIN};
+    server->polls[WATCH] = (struct pollfd){.fd = server->watch, .events = POLLIN};
     for (struct entry *entry = server->entries; entry; entry = entry->next) {
         entry->watched = hoop_meeting_entries(entry->meeting);
         if (n + (size_t)entry->watched > server->room)
@@ -238,16 +274,18 @@ static size_t build_polls(struct server *server)
 
 static void handle_polls(struct server *server)
 {
-    size_t n = 1;
+    struct epoll_event news[BATCH];
+    size_t n = MEETINGS;
 
-    for (int i = 0; i < SLOTS; i++, n++)
-        if (server->polls[n].revents && server->clients[i].sock == server->polls[n].fd)
-            read_client(server, &server->clients[i]);
+    const int count = server->polls[WATCH].revents ? epoll_wait(server->watch, news, BATCH, 0) : 0;
+    for (int i = 0; i < count; i++)
+        if (server->clients[news[i].data.u32].sock >= 0)
+            read_client(server, &server->clients[news[i].data.u32]);
     for (struct entry *entry = server->entries; entry; entry = entry->next) {
         hoop_meeting_ready(entry->meeting, server->polls + n, entry->watched);
         n += (size_t)entry->watched;
     }
-    if (server->polls[0].revents)
+    if (server->polls[LISTENER].revents)
         accept_clients(server);
 }
 
@@ -273,18 +311,15 @@ static uint64_t tick(struct server *server)
 {
     const uint64_t now = hoop_now();
     uint64_t wake = UINT64_MAX;
-    int waiting = 0;
 
-    for (int i = 0; i < SLOTS; i++) {
+    for (int i = 0; i < server->slots; i++) {
         struct client *client = &server->clients[i];
         if (client->sock >= 0 && now - client->since >= HELLO_TIME)
-            drop(client);
-        if (client->sock < 0)
-            continue;
-        waiting++;
-        wake = client->since + HELLO_TIME < wake ? client->since + HELLO_TIME : wake;
+            drop(server, client);
+        if (client->sock >= 0)
+            wake = client->since + HELLO_TIME < wake ? client->since + HELLO_TIME : wake;
     }
-    if (waiting == SLOTS && oldest(server)->since + FAIR_TIME > now)
+    if (is_full(server) && oldest(server)->since + FAIR_TIME > now)
         wake = oldest(server)->since + FAIR_TIME;
     if (server->paused_until > now && server->paused_until < wake)
         wake = server->paused_until;
@@ -323,7 +358,8 @@ static void forget_in_child(void)
 {
     for (struct server *server = servers; server; server = server->next) {
         close(server->listener);
-        for (int i = 0; i < SLOTS; i++)
+        close(server->watch);
+        for (int i = 0; i < server->slots; i++)
             if (server->clients[i].sock >= 0)
                 close(server->clients[i].sock);
         for (struct entry *entry = server->entries; entry; entry = entry->next)
@@ -336,6 +372,16 @@ static void forget_in_child(void)
 static void register_fork(void)
 {
     pthread_atfork(NULL, NULL, forget_in_child);
+}
+
+/* Strangers must not use up the files that the process may open. */
+static int count_slots(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / 4 >= SLOTS)
+        return SLOTS;
+    return limit.rlim_cur / 4 > SLOTS_LEAST ? (int)(limit.rlim_cur / 4) : SLOTS_LEAST;
 }
 
 /* The host program's signal handlers must not run on the server's thread. */
@@ -368,15 +414,21 @@ static enum hoop_status start(const struct hoop_address *address, struct server 
     pthread_once(&once, register_fork);
     pthread_mutex_init(&server->lock, NULL);
     server->address = *address;
-    for (int i = 0; i < SLOTS; i++)
+    server->slots = count_slots();
+    for (int i = 0; i < server->slots; i++)
         server->clients[i].sock = -1;
-    server->room = 4 * SLOTS;
+    server->room = ROOM;
     server->polls = hoop_calloc(server->room, sizeof *server->polls);
     if (server->polls == NULL)
         goto free_server;
+    server->watch = epoll_create1(EPOLL_CLOEXEC);
+    if (server->watch < 0) {
+        status = hoop_fail_errno(HOOP_ERR_SYSTEM, "cannot make an epoll set for the rendezvous");
+        goto free_polls;
+    }
     status = hoop_sock_listen(&server->address, &server->listener);
     if (status != HOOP_OK)
-        goto free_polls;
+        goto close_watch;
     error = start_thread(server);
     if (error == 0) {
         *started = server;
@@ -385,6 +437,8 @@ static enum hoop_status start(const struct hoop_address *address, struct server 
     errno = error;
     status = hoop_fail_errno(HOOP_ERR_SYSTEM, "cannot start the thread that serves the rendezvous");
     close(server->listener);
+close_watch:
+    close(server->watch);
 free_polls:
     hoop_free(server->polls);
 free_server:

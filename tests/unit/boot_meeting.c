@@ -278,7 +278,7 @@ static int annoy(int *held)
         hoop_sock_send_all(held[kept], talk[i], i == 6 ? 8 : strlen(talk[i]), hoop_deadline(30));
         kept++;
     }
-    for (int i = 0; i < 90; i++) /* connect and hold: more than the server has slots */
+    for (int i = 0; i < 270; i++) /* connect and hold: more than the server has slots */
         ck_assert_int_eq(hoop_sock_connect(&parts.address, &held[kept++], hoop_deadline(30)), HOOP_OK);
     ck_assert_int_eq(hoop_sock_connect(&parts.address, &held[kept], hoop_deadline(30)), HOOP_OK);
     hoop_auth_random(noise, sizeof noise);
@@ -300,7 +300,7 @@ static int annoy(int *held)
 START_TEST(strangers_disturb_nobody)
 {
     struct rank ranks[4];
-    int held[128];
+    int held[320];
 
     const int kept = annoy(held);
     plain(ranks, 4);
