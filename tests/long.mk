@@ -11,7 +11,7 @@ check-long:
 	$(MAKE) $(AM_MAKEFLAGS) check-grid
 
 check-asan:
-	$(SHELL) $(top_srcdir)/tests/long check-asan '$(MAKE)' '$(CC)' --enable-sanitize=address,undefined
+	$(SHELL) $(top_srcdir)/tests/long check-asan '$(MAKE)' '$(CC)' --enable-sanitize=address,undefined --enable-faults
 
 # Every collective x type x operator on every number of fake GPUs, as processes and as threads; make check takes a sample.
 .PHONY: check-grid

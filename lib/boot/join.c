@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/status.h"
 #include "boot/boot.h"
 #include "boot/message.h"
@@ -167,6 +168,7 @@ static enum hoop_status greet(struct hoop_boot *boot, struct hoop_hello *hello, 
     hoop_auth_random(boot->seal.client_nonce, sizeof boot->seal.client_nonce);
     bytes = hoop_hello_write(message, hello, &boot->seal);
     status = moved(boot, hoop_sock_send_all(boot->sock, message, bytes, deadline));
+    HOOP_FAULT_POINT(HELLO);
     if (status == HOOP_OK || status == HOOP_AGAIN) /* a server that closed may have said why */
         status = await(boot, HOOP_WELCOME, &body, &bytes, deadline);
     return status;
@@ -314,6 +316,7 @@ enum hoop_status hoop_boot_agree(struct hoop_boot *boot, enum hoop_status mine, 
     size_t bytes;
     char own[HOOP_ERROR_TEXT] = "";
 
+    HOOP_FAULT_POINT(AGREE);
     if (mine != HOOP_OK)
         strncat(own, text ? text : hoop_error_text(), sizeof own - 1);
     enum hoop_status status = send_report(boot, mine, own, later(deadline));

@@ -19,6 +19,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/status.h"
 #include "wire/auth.h"
 #include "wire/cursor.h"
@@ -138,6 +139,7 @@ static void give(struct serving *serving, struct client *client, int rank,
 
     memcpy(gift, gift_magic, MAGIC);
     code(gift + MAGIC, serving->key, gift_magic, client->nonce, rank_nonce, (uint32_t)rank, (uint32_t)serving->ranks);
+    HOOP_FAULT_POINT(GIVE);
     if (hoop_unix_send(client->sock, gift, sizeof gift, serving->segment) != HOOP_OK) {
         drop(client);
         return;
@@ -359,6 +361,7 @@ enum hoop_status hoop_share_fetch(const char *name, const unsigned char key[32],
         status = hoop_unix_connect(name, cancel, &sock, deadline);
         if (status != HOOP_OK)
             return status;
+        HOOP_FAULT_POINT(FETCH);
         if (hoop_unix_same_user(sock))
             status = exchange(&fetching, sock, &taken);
         else

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/fault.h"
 #include "comm/device_call.h"
 #include "comm/publish.h"
 #include "comm/tune.h"
@@ -290,6 +291,7 @@ enum hoop_status hoop_comm_conclude(struct hoop_comm *comm, enum hoop_status sta
 
     hoop_wait_moved(&comm->wait);
     hoop_comm_drop_links(comm); /* whatever is lent to peers is void from here on */
+    HOOP_FAULT_POINT(CONCLUDE);
     if (!hoop_verdict_stands(comm->board))
         hoop_verdict_pass(comm->board, own);
     atomic_store_explicit(&hoop_board_card(comm->board, comm->rank)->finished, UINT64_MAX,

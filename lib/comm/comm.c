@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/fault.h"
 #include "boot/launch.h"
 #include "comm/device_links.h"
 #include "comm/tune.h"
@@ -159,6 +160,7 @@ enum hoop_status hoop_comm_finalize(struct hoop_comm *comm)
     comm->finalized = true;
     if (status == HOOP_OK && comm->rank == 0)
         hoop_tune_save(comm);
+    HOOP_FAULT_POINT(REST);
     if (status == HOOP_OK)
         hoop_watch_rest(comm->watch);
     return status;

@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "boot/boot.h"
 #include "boot/share.h"
@@ -338,6 +339,7 @@ static enum hoop_status set_up(struct hoop_comm *comm, const struct hoop_unique_
         goto out;
     for (int rank = 0; rank < comm->ranks; rank++)
         lifeline[rank] = -1;
+    HOOP_FAULT_POINT(TABLE);
     hoop_boot_key(id, "share", key);
     status = look_around(comm, table, selves, &survey);
     if (status == HOOP_OK)

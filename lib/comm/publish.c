@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "comm/publish.h"
 
+#include "base/fault.h"
 #include "comm/uneven.h"
 
 unsigned hoop_shown_coll(const struct hoop_comm_call *call)
@@ -25,7 +26,9 @@ uint64_t hoop_publish(const struct hoop_comm_call *call)
     const uint64_t kind = hoop_call_pack((struct hoop_call_kind){hoop_shown_coll(call), (unsigned)call->type,
                                                                  (unsigned)call->op, in_place, call->device, root});
 
-    return hoop_publish_kind(call->comm, kind, shown_count(call), call->element);
+    const uint64_t tag = hoop_publish_kind(call->comm, kind, shown_count(call), call->element);
+    HOOP_FAULT_POINT(CALL);
+    return tag;
 }
 
 uint64_t hoop_comm_publish(const struct hoop_comm_call *call)

@@ -19,6 +19,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/fault.h"
 #include "boot/boot.h"
 #include "comm/comm.h"
 #include "health/verdict.h"
@@ -148,6 +149,7 @@ static enum hoop_status fix(struct shrinking *shrinking, struct word word)
             return status;
     }
     memcpy(own->shrink_id, &id, sizeof id);
+    HOOP_FAULT_POINT(FIX);
     turn(board, word, fixed);
     return HOOP_OK;
 }
@@ -160,6 +162,7 @@ static enum hoop_status gather(struct shrinking *shrinking, struct word word)
 
     if (atomic_load(&own->shrinks) <= word.attempt)
         atomic_store(&own->shrinks, word.attempt + 1);
+    HOOP_FAULT_POINT(GATHER);
     if (!all_settled(shrinking, word.attempt, missing, sizeof missing)) {
         if (hoop_expired(shrinking->deadline))
             return hoop_fail(HOOP_ERR_TIMEOUT,
@@ -230,7 +233,9 @@ static enum hoop_status make(struct shrinking *shrinking, struct word word, stru
         give_up_attempt(board, word);
         return is_worth(status) ? HOOP_OK : status;
     }
+    HOOP_FAULT_POINT(MAKE);
     atomic_store(&hoop_board_card(board, board->rank)->shrink_made, word.attempt + 1);
+    HOOP_FAULT_POINT(AWAIT);
     await_others(shrinking, word);
     const struct word now = look(board);
     if (now.attempt == word.attempt && now.state == DONE)

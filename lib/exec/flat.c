@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/fault.h"
 #include "exec/direct.h"
 #include "exec/staged.h"
 #include "health/verdict.h"
@@ -129,7 +130,9 @@ static enum hoop_status publish(struct hoop_flat *flat, const struct hoop_flat_c
         memcpy(slot->data, offer, sizeof *offer);
     else
         publish_vector(flat, slot, call);
+    HOOP_FAULT_POINT(SLOT);
     atomic_store_explicit(&slot->word, call->sequence << 1 | (offer != NULL), memory_order_release);
+    HOOP_FAULT_POINT(SLOT_MARKED);
     hoop_wait_owe(wait);
     return HOOP_OK;
 }

@@ -3,6 +3,7 @@
 #include "exec/host.h"
 
 #include "base/alloc.h"
+#include "base/fault.h"
 
 struct lane {
     const struct hoop_lane_plan *plan;
@@ -418,6 +419,7 @@ static enum hoop_status run_lane(struct hoop_exec *exec, struct lane *lane, bool
         enum hoop_status status = run_step(exec, lane, &steps);
         if (status != HOOP_OK)
             return status;
+        HOOP_FAULT_POINT(STEP);
         *moved = true;
         lane->step += steps;
         if (lane->step == lane->plan->steps) {

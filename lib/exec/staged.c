@@ -2,6 +2,7 @@
 /* Stage, sum, fetch; piece after piece. */
 #include "exec/staged.h"
 
+#include "base/fault.h"
 #include "base/status.h"
 #include "exec/direct.h"
 #include "health/verdict.h"
@@ -272,6 +273,7 @@ static enum hoop_status run_piece(struct hoop_flat *flat, const struct hoop_flat
     }
     hoop_wait_settle(wait); /* the sum may take long */
     sum_own_slice(flat, call, piece);
+    HOOP_FAULT_POINT(STAGED);
     atomic_store_explicit(&card->summed, piece->number, memory_order_release);
     hoop_wait_owe(wait);
     return fetch(flat, call, piece, wait);

@@ -47,6 +47,12 @@ tests_multi_kills_SOURCES = tests/multi/kills.c
 tests_multi_kills_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_kills_LDADD = $(TEST_LIBS)
 
+check_PROGRAMS += tests/multi/faults
+TESTS += tests/multi/faults
+tests_multi_faults_SOURCES = tests/multi/faults.c
+tests_multi_faults_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_multi_faults_LDADD = $(TEST_LIBS)
+
 check_PROGRAMS += tests/multi/shrink
 TESTS += tests/multi/shrink
 tests_multi_shrink_SOURCES = tests/multi/shrink.c

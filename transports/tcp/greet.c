@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/status.h"
 #include "transports/tcp/inside.h"
 #include "wire/cursor.h"
@@ -157,6 +158,7 @@ static void send_hello(struct tcp_link *link)
         tcp_try_next(link, "closed");
         return;
     }
+    HOOP_FAULT_POINT(GREET);
     link->state = TCP_GREETING;
     tcp_watch_out(link, false);
 }

@@ -11,6 +11,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/status.h"
 #include "transports/tcp/inside.h"
 #include "wire/cursor.h"
@@ -107,6 +108,7 @@ void tcp_push(struct tcp_link *link)
             hang_up(link);
             return;
         }
+        HOOP_FAULT_POINT(PUSH);
         advance(link, moved);
     }
     if (link->state != TCP_OPEN || link->hung_up)
