@@ -359,8 +359,8 @@ enum hoop_status hoop_share_fetch(const char *name, const unsigned char key[32],
         return status;
     for (;;) {
         status = hoop_unix_connect(name, cancel, &sock, deadline);
-        if (status != HOOP_OK)
-            return status;
+        if (status != HOOP_OK) /* it listened when it told its name, so who is refused now follows from its death */
+            return status == HOOP_ERR_SETUP ? HOOP_ERR_PEER : status;
         HOOP_FAULT_POINT(FETCH);
         if (hoop_unix_same_user(sock))
             status = exchange(&fetching, sock, &taken);

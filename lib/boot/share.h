@@ -48,8 +48,8 @@ enum hoop_status hoop_share_serve(struct hoop_share *share, const unsigned char 
  *                     lifeline is non-blocking); unchanged on failure. The caller checks what it got (size, seals).
  * cancel              as for hoop_share_serve.
  * Blocking: until it is there, at most until deadline.
- * Errors: HOOP_ERR_TIMEOUT, HOOP_ERR_ABORTED (cancelled), HOOP_ERR_PEER (the leader went away), HOOP_ERR_SETUP
- * (wrong key or user, or the socket is not visible from here), HOOP_ERR_SYSTEM. */
+ * Errors: HOOP_ERR_TIMEOUT, HOOP_ERR_ABORTED (cancelled), HOOP_ERR_PEER (the leader went away, or its socket
+ * is not visible from here), HOOP_ERR_SETUP (wrong key or user), HOOP_ERR_SYSTEM. */
 enum hoop_status hoop_share_fetch(const char *name, const unsigned char key[32], int ranks, int rank, int cancel,
                                   int *segment, int *lifeline, uint64_t deadline);
 

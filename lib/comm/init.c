@@ -346,6 +346,8 @@ static enum hoop_status set_up(struct hoop_comm *comm, const struct hoop_unique_
         status = settle_in(comm, &survey, key, hoop_boot_descriptor(boot), share, lifeline, deadline);
     if (status != HOOP_OK)
         close_lifelines(lifeline, comm->ranks);
+    else
+        status = hoop_watch_await(comm->watch, hoop_boot_descriptor(boot), deadline);
 out:
     hoop_free(selves);
     hoop_free(lifeline);

@@ -188,6 +188,14 @@ void hoop_far_tick(struct hoop_far *far, struct hoop_board *board)
         far->next_beat = now + beat_every;
 }
 
+int hoop_far_unheard(const struct hoop_far *far)
+{
+    for (int i = 0; i < far->links; i++)
+        if (far->link[i].quiet < 0 && !far->link[i].over)
+            return far->link[i].link->peer;
+    return -1;
+}
+
 void hoop_far_leave(struct hoop_far *far, const struct hoop_board *board)
 {
     far->rests = true;

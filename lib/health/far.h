@@ -39,6 +39,9 @@ void hoop_far_free(struct hoop_far *far);
 /* Hear and tell what is new. Any time; on one thread at a time. */
 void hoop_far_tick(struct hoop_far *far, struct hoop_board *board);
 
+/* The first rank that has neither been heard nor been lost; -1: there is none. */
+int hoop_far_unheard(const struct hoop_far *far);
+
 /* Say that this rank leaves in peace. */
 void hoop_far_leave(struct hoop_far *far, const struct hoop_board *board);
 

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "health/verdict.h"
 
-enum { TICKS_TO_SILENCE = 10, MOST_TICK_MS = 500 };
+enum { TICKS_TO_SILENCE = 10, MOST_TICK_MS = 500, AWAIT_MS = 1 };
 
 /* What a card's life is once somebody has found its owner dead. */
 enum { LIFE_DEAD = HOOP_LIFE_LEFT + 1 };
@@ -376,6 +376,29 @@ enum hoop_status hoop_watch_start(struct hoop_watch **watch, struct hoop_board *
     pthread_mutex_unlock(&lock);
     *watch = new;
     return HOOP_OK;
+}
+
+enum hoop_status hoop_watch_await(struct hoop_watch *watch, int cancel, uint64_t deadline)
+{
+    struct pollfd pause = {.fd = cancel, .events = POLLIN};
+
+    if (watch == NULL || watch->far == NULL)
+        return HOOP_OK;
+    for (;;) {
+        pthread_mutex_lock(&lock);
+        const int peer = hoop_far_unheard(watch->far);
+        pthread_mutex_unlock(&lock);
+        if (peer < 0 || hoop_verdict_stands(watch->board))
+            return HOOP_OK;
+        if (hoop_expired(deadline))
+            return hoop_fail(
+                HOOP_ERR_TIMEOUT,
+                "rank %d: the host of rank %d was not heard before the deadline (HOOP_INIT_TIMEOUT): do the "
+                "addresses that HOOP_IFACE chooses reach each other?",
+                watch->board->rank, peer);
+        if (poll(&pause, 1, AWAIT_MS) > 0)
+            return hoop_fail(HOOP_ERR_ABORTED, "cancelled while the hosts were joined");
+    }
 }
 
 void hoop_watch_spread(struct hoop_watch *watch)

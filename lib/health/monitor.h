@@ -27,6 +27,13 @@ struct hoop_watch;
 enum hoop_status hoop_watch_start(struct hoop_watch **watch, struct hoop_board *board, const int *lifeline,
                                   double silent, struct hoop_far *far);
 
+/* Wait until every other host that is joined with this one has been heard: from then on the end of a rank there shows. Also returns when one
+ * of them has been lost, or a verdict stands. NULL, or a watch without such: at once.
+ *
+ * cancel       descriptor: give up when it is readable.
+ * Errors: HOOP_ERR_ABORTED (cancel), HOOP_ERR_TIMEOUT. */
+enum hoop_status hoop_watch_await(struct hoop_watch *watch, int cancel, uint64_t deadline);
+
 /* Tell other hosts the verdict that stands, now: this rank's process may end next. NULL is allowed. Never blocks for long. */
 void hoop_watch_spread(struct hoop_watch *watch);
 
