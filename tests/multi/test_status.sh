@@ -45,7 +45,8 @@ stopped=$(awk '$1 == 1 { print $2 }' "$work/out")
 kill -STOP "$stopped" || fail "rank 1 has no process '$stopped'"
 shows "a rank is stopped" "late: rank 1 \\(process $stopped, stopped\\)" "$job"
 grep -q 'late: rank 2' "$work/out" && fail "who waits for the stopped rank is blamed"
-grep -Eq '^ +[02] .* waiting .* for data from rank [012], step [0-9]+ of lane 0' "$work/out" || fail "no rank waits for another"
+# or waited: on a busy machine the verdict may have come by then
+grep -Eq '^ +[02] .* wait(ing|ed) .*for data from rank [012], step [0-9]+ of lane 0' "$work/out" || fail "no rank waits for another"
 for _ in $(seq 600); do
     grep -q 'what the ranks of this host did last' "$work/job" && break
     sleep 0.1
