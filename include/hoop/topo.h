@@ -172,6 +172,12 @@ HOOP_API enum hoop_status hoop_topo_load(struct hoop_topo **topo, const char *pa
  * Blocking: on the file.   Threads: any.   Errors: HOOP_ERR_ARG (NULL), HOOP_ERR_SYSTEM (the file's error), HOOP_ERR_MEMORY. */
 HOOP_API enum hoop_status hoop_topo_write(const struct hoop_topo *topo, FILE *file);
 
+/* Write a machine as XML of hwloc 2, which lstopo and hoop_topo_load read. What hwloc has no place for stands in info attributes "hoop.…", so
+ * that what hoop_topo_load reads is the same machine, with the same digest.
+ * Blocking: on the file.   Threads: any.
+ * Errors: as hoop_topo_write; HOOP_ERR_UNSUPPORTED (CPUs or devices are nested as hwloc cannot have them; nothing is written). */
+HOOP_API enum hoop_status hoop_topo_write_hwloc(const struct hoop_topo *topo, FILE *file);
+
 /* Free a topology; NULL is allowed.   Blocking: never.   Threads: nobody may still read it.   Errors: none. */
 HOOP_API void hoop_topo_free(struct hoop_topo *topo);
 

@@ -14,38 +14,15 @@
  * words of 32 bits, the highest first. What is unknown is not written. The lists below make both writer and reader.
  */
 #include <inttypes.h>
-#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "topo/model.h"
+#include "topo/facts.h"
 #include "topo/xml.h"
 
 enum { MOST_NODES = 65536, MOST_LINKS = 65536, MOST_CORES = 32768, MASK_BITS = 32768 };
-
-static const struct own_fact {
-    const char *name;
-    size_t offset;
-    double most;
-} node_facts[] = {{"memory", offsetof(struct hoop_topo_node, memory), 1e18},
-                  {"memory_numa", offsetof(struct hoop_topo_node, memory_numa), 65535},
-                  {"ordinal", offsetof(struct hoop_topo_node, ordinal), 65535},
-                  {"port_speed", offsetof(struct hoop_topo_node, port_speed), 1e6},
-                  {"iommu_group", offsetof(struct hoop_topo_node, iommu_group), 1e9},
-                  {"acs_redirect", offsetof(struct hoop_topo_node, acs_redirect), 255}},
-  link_facts[] = {{"width", offsetof(struct hoop_topo_link, width), 64},
-                  {"gigatransfers", offsetof(struct hoop_topo_link, gigatransfers), 1000},
-                  {"count", offsetof(struct hoop_topo_link, count), 1000},
-                  {"gigabytes_per_second", offsetof(struct hoop_topo_link, gigabytes_per_second), 1e5},
-                  {"nanoseconds", offsetof(struct hoop_topo_link, nanoseconds), 1e12},
-                  {"now_width", offsetof(struct hoop_topo_link, now_width), 64},
-                  {"now_gigatransfers", offsetof(struct hoop_topo_link, now_gigatransfers), 1000},
-                  {"device_width", offsetof(struct hoop_topo_link, device_width), 64},
-                  {"device_gigatransfers", offsetof(struct hoop_topo_link, device_gigatransfers), 1000}};
-
-enum { NODE_FACTS = sizeof node_facts / sizeof node_facts[0], LINK_FACTS = sizeof link_facts / sizeof link_facts[0] };
 
 static const struct own_text {
     const char *name;
@@ -61,42 +38,6 @@ enum { TEXTS = sizeof texts / sizeof texts[0] };
 static const char *const ways[HOOP_TOPO_PEER_WAYS] = {"read", "write", "nvlink", "atomics", "pci"};
 
 /* ---- writing ---- */
-
-/* Bytes of a character in UTF-8 as far as expat takes it; 0: it is none. */
-static int character(const unsigned char *at)
-{
-    const int more = *at < 0x80 ? 0 : *at >= 0xc2 && *at < 0xe0 ? 1 : *at >= 0xe0 && *at < 0xf0 ? 2 : -1;
-
-    if (more < 0 || (*at < 0x20 && *at != '\t'))
-        return 0;
-    for (int i = 1; i <= more; i++)
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-    if ((*at == 0xe0 && at[1] < 0xa0) || (*at == 0xed && at[1] >= 0xa0) ||
-        (*at == 0xef && at[1] == 0xbf && at[2] >= 0xbe))
-        return 0;
-    return 1 + more;
-}
-
-/* What XML cannot have becomes a question mark. */
-static void put_text(FILE *out, const char *name, const char *text)
-{
-    if (text[0] == '\0')
-        return;
-    fprintf(out, " %s=\"", name);
-    for (const unsigned char *at = (const unsigned char *)text; *at != '\0';) {
-        const int length = character(at);
-
-        if (strchr("&<>\"\t", *at) != NULL)
-            fprintf(out, "&#%d;", *at);
-        else if (length == 0)
-            fputc('?', out);
-        else
-            fwrite(at, 1, (size_t)length, out);
-        at += length == 0 ? 1 : length;
-    }
-    fputc('"', out);
-}
 
 static void put_mask(FILE *out, const char *name, hwloc_const_bitmap_t set)
 {
@@ -117,21 +58,16 @@ static void put_mask(FILE *out, const char *name, hwloc_const_bitmap_t set)
     fputc('"', out);
 }
 
-static void put_facts(FILE *out, const void *of, const struct own_fact *facts, int count)
+static void put_facts(FILE *out, const void *of, const struct hoop_fact_name *facts, int count)
 {
     for (int i = 0; i < count; i++) {
-        const struct hoop_topo_fact *fact = (const void *)((const char *)of + facts[i].offset);
-        double value = fact->value;
-        int power = 0;
+        const struct hoop_topo_fact *fact = hoop_fact_in(of, &facts[i]);
 
-        if (fact->source == HOOP_TOPO_UNKNOWN || !(value >= 0 && value <= facts[i].most))
+        if (!hoop_fact_known(fact, &facts[i]))
             continue;
-        for (; value != floor(value) && power > -1074; power--)
-            value *= 2;
-        fprintf(out, " %s=\"%" PRId64, facts[i].name, (int64_t)value);
-        if (power < 0)
-            fprintf(out, "p%d", power);
-        fprintf(out, " %s\"", hoop_topo_source_name(fact->source));
+        fprintf(out, " %s=\"", facts[i].name);
+        hoop_fact_put(out, fact);
+        fputc('"', out);
     }
 }
 
@@ -154,14 +90,14 @@ static void put_node(FILE *out, const struct hoop_topo_place *place, int parent)
         fprintf(out, " pci=\"%04x:%04x:%04x:%04x:%04x\"", node->vendor, node->device, node->pci_class,
                 node->subsystem_vendor, node->subsystem_device);
     for (int i = 0; i < TEXTS; i++)
-        put_text(out, texts[i].name, *(const char *const *)(const void *)((const char *)node + texts[i].offset));
+        hoop_xml_put(out, texts[i].name, *(const char *const *)(const void *)((const char *)node + texts[i].offset));
     put_number(out, "family", node->cpu.family);
     put_number(out, "cpu_model", node->cpu.model);
     put_number(out, "rdma", node->rdma);
     put_number(out, "virtual_function", node->virtual_function);
     put_number(out, "listed", node->listed);
     put_number(out, "adrift", place->adrift);
-    put_facts(out, node, node_facts, NODE_FACTS);
+    put_facts(out, node, hoop_node_facts, HOOP_NODE_FACTS);
     put_mask(out, "cpus", place->cpus);
     put_mask(out, "numas", place->numas);
     fputs("/>\n", out);
@@ -190,7 +126,7 @@ static void put_link(FILE *out, const struct hoop_topo_link *link, const int *nu
     fprintf(out, "  <link kind=\"%s\" a=\"%d\" b=\"%d\" source=\"%s\"", hoop_topo_link_name(link->kind),
             number[link->a], number[link->b], hoop_topo_source_name(link->source));
     put_number(out, "current", link->current);
-    put_facts(out, link, link_facts, LINK_FACTS);
+    put_facts(out, link, hoop_link_facts, HOOP_LINK_FACTS);
     fputs("/>\n", out);
 }
 
@@ -213,7 +149,7 @@ enum hoop_status hoop_topo_write(const struct hoop_topo *topo, FILE *file)
     if (number == NULL)
         return HOOP_ERR_MEMORY;
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<hoop-topology version=\"1\"", file);
-    put_text(file, "origin", topo->origin);
+    hoop_xml_put(file, "origin", topo->origin);
     put_number(file, "switches", topo->switches);
     put_mask(file, "allowed", topo->allowed);
     fputs(">\n", file);
@@ -229,7 +165,7 @@ enum hoop_status hoop_topo_write(const struct hoop_topo *topo, FILE *file)
     }
     for (int i = 0; i < topo->notes; i++) {
         fputs("  <remark", file);
-        put_text(file, "text", topo->note[i]);
+        hoop_xml_put(file, "text", topo->note[i]);
         fputs("/>\n", file);
     }
     fputs("</hoop-topology>\n", file);
@@ -275,56 +211,13 @@ static bool read_flag(const char *const *attributes, const char *name, long most
     return text == NULL || read_number(text, 0, most, value);
 }
 
-static int named(const char *text, int count, const char *(*name)(int))
-{
-    int i = 0;
-
-    while (i < count && (text == NULL || strcmp(text, name(i)) != 0))
-        i++;
-    return i < count ? i : -1;
-}
-
-static const char *kind_name(int i)
-{
-    return hoop_topo_kind_name((enum hoop_topo_kind)i);
-}
-
-static const char *link_name(int i)
-{
-    return hoop_topo_link_name((enum hoop_topo_link_kind)i);
-}
-
-static const char *source_name(int i)
-{
-    return hoop_topo_source_name((enum hoop_topo_source)i);
-}
-
-/* "63p-2 NVML". */
-static bool read_fact(const char *text, double most, struct hoop_topo_fact *fact)
-{
-    char *end;
-    long power = 0;
-
-    if (text[0] < '0' || text[0] > '9')
-        return false;
-    fact->value = (double)strtoll(text, &end, 10);
-    if (*end == 'p')
-        power = strtol(end + 1, &end, 10);
-    if (power > 0 || power < -1100 || *end != ' ')
-        return false;
-    fact->value = ldexp(fact->value, (int)power);
-    const int source = named(end + 1, HOOP_TOPO_SOURCES, source_name);
-    fact->source = source < 0 ? HOOP_TOPO_UNKNOWN : (enum hoop_topo_source)source;
-    return fact->value <= most && source > 0;
-}
-
 static enum hoop_status read_facts(const struct reader *reader, const char *element, const char *const *attributes,
-                                   const struct own_fact *facts, int count, void *to)
+                                   const struct hoop_fact_name *facts, int count, void *to)
 {
     for (int i = 0; i < count; i++) {
         const char *text = hoop_xml_value(attributes, facts[i].name);
 
-        if (text != NULL && !read_fact(text, facts[i].most, (void *)((char *)to + facts[i].offset)))
+        if (text != NULL && !hoop_fact_parse(text, &facts[i], hoop_fact_of(to, &facts[i])))
             return wrong(reader, element, facts[i].name, text);
     }
     return HOOP_OK;
@@ -363,8 +256,8 @@ static enum hoop_status read_identity(const struct reader *reader, const char *c
                                       struct hoop_topo_node *node)
 {
     const char *bus = hoop_xml_value(attributes, "bus"), *pci = hoop_xml_value(attributes, "pci");
-    const int kind = named(hoop_xml_value(attributes, "kind"), HOOP_TOPO_KINDS, kind_name),
-              source = named(hoop_xml_value(attributes, "source"), HOOP_TOPO_SOURCES, source_name);
+    const int kind = hoop_fact_named(hoop_xml_value(attributes, "kind"), HOOP_TOPO_KINDS, hoop_fact_kind),
+              source = hoop_fact_named(hoop_xml_value(attributes, "source"), HOOP_TOPO_SOURCES, hoop_fact_source);
     long family, model, rdma, virtual, listed;
 
     if (kind < 0 || (kind == HOOP_TOPO_MACHINE) != (reader->nodes == 0))
@@ -390,7 +283,7 @@ static enum hoop_status read_identity(const struct reader *reader, const char *c
         const char *text = hoop_xml_value(attributes, texts[i].name);
         *(const char **)(void *)((char *)node + texts[i].offset) = text == NULL ? "" : text;
     }
-    return read_facts(reader, "node", attributes, node_facts, NODE_FACTS, node);
+    return read_facts(reader, "node", attributes, hoop_node_facts, HOOP_NODE_FACTS, node);
 }
 
 static enum hoop_status read_node(struct reader *reader, const char *const *attributes)
@@ -426,8 +319,8 @@ static enum hoop_status read_node(struct reader *reader, const char *const *attr
 
 static enum hoop_status read_link(struct reader *reader, const char *const *attributes)
 {
-    const int kind = named(hoop_xml_value(attributes, "kind"), HOOP_TOPO_LINK_KINDS, link_name),
-              source = named(hoop_xml_value(attributes, "source"), HOOP_TOPO_SOURCES, source_name);
+    const int kind = hoop_fact_named(hoop_xml_value(attributes, "kind"), HOOP_TOPO_LINK_KINDS, hoop_fact_link),
+              source = hoop_fact_named(hoop_xml_value(attributes, "source"), HOOP_TOPO_SOURCES, hoop_fact_source);
     struct hoop_topo_link link = {.current = false};
     long a, b, current;
 
@@ -442,13 +335,8 @@ static enum hoop_status read_link(struct reader *reader, const char *const *attr
     link.current = current != 0;
     link.a = reader->number[a];
     link.b = reader->number[b];
-    const enum hoop_status status = read_facts(reader, "link", attributes, link_facts, LINK_FACTS, &link);
+    const enum hoop_status status = read_facts(reader, "link", attributes, hoop_link_facts, HOOP_LINK_FACTS, &link);
     return status == HOOP_OK ? hoop_topo_join(reader->topo, &link) : status;
-}
-
-static const char *peer_name(int i)
-{
-    return hoop_topo_peer_name((enum hoop_topo_peer)i);
 }
 
 static enum hoop_status read_access(struct reader *reader, const char *const *attributes)
@@ -464,7 +352,7 @@ static enum hoop_status read_access(struct reader *reader, const char *const *at
     access.b = reader->number[b];
     for (int way = 0; way < HOOP_TOPO_PEER_WAYS; way++) {
         const char *text = hoop_xml_value(attributes, ways[way]);
-        const int peer = text == NULL ? HOOP_TOPO_PEER_UNKNOWN : named(text, HOOP_TOPO_PEERS, peer_name);
+        const int peer = text == NULL ? HOOP_TOPO_PEER_UNKNOWN : hoop_fact_named(text, HOOP_TOPO_PEERS, hoop_fact_peer);
 
         if (peer < 0)
             return wrong(reader, "access", ways[way], text);

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "topo/model.h"
+#include "topo/source_hwloc.h"
 
 struct reader {
     hwloc_topology_t hwloc;
@@ -146,8 +146,10 @@ static enum hoop_status read_cpus(struct reader *reader)
     if (status == HOOP_OK)
         status = add_all(reader, HWLOC_OBJ_PACKAGE, HOOP_TOPO_PACKAGE);
     if (status == HOOP_OK)
-        status = add_all(reader, HWLOC_OBJ_NUMANODE, HOOP_TOPO_NUMA);
-    if (status == HOOP_OK)
+        status = hoop_hwloc_noted(reader->hwloc, "memory-made-up")
+                     ? HOOP_OK
+                     : add_all(reader, HWLOC_OBJ_NUMANODE, HOOP_TOPO_NUMA);
+    if (status == HOOP_OK && !hoop_hwloc_noted(reader->hwloc, "no-cores"))
         status = add_cores(reader);
     return status;
 }
@@ -165,7 +167,7 @@ static int home_of(struct reader *reader, hwloc_obj_t object)
             only = numa;
             near++;
         }
-    if (near == 1)
+    if (near == 1 && node_of(only) >= 0)
         return node_of(only);
     return node_of(object) >= 0 ? node_of(object) : node_above(object);
 }
@@ -312,7 +314,7 @@ static enum hoop_status add_bridge(struct reader *reader, hwloc_obj_t object, in
     return add_io(reader, object, &node, HOOP_TOPO_LINK_PCI, (double)bridge->upstream.pci.linkspeed);
 }
 
-/* An interface that is no PCI device (of a virtual machine without PCI). */
+/* An interface that is no PCI device (of a virtual machine without PCI), or what a note of ours says that it is. */
 static enum hoop_status add_bare_interface(struct reader *reader, hwloc_obj_t object, int parent)
 {
     const struct hoop_topo_node node = {.kind = HOOP_TOPO_NIC,
@@ -322,7 +324,7 @@ static enum hoop_status add_bare_interface(struct reader *reader, hwloc_obj_t ob
                                         .name = object->name,
                                         .names = object->name};
 
-    if (use_of(object) == USE_OTHER || object->name == NULL)
+    if (object->name == NULL || (use_of(object) == USE_OTHER && *info_of(object, "hoop.kind") == '\0'))
         return HOOP_OK;
     return add_io(reader, object, &node, HOOP_TOPO_LINK_HOST, 0);
 }
@@ -412,9 +414,11 @@ static enum hoop_status read_all(struct reader *reader, const char *name)
     if (status == HOOP_OK)
         status = read_io_below(reader, hwloc_get_root_obj(reader->hwloc));
     if (status == HOOP_OK)
-        status = hoop_topo_read_nvlinks(reader->topo, reader->hwloc, reader->source);
-    if (status == HOOP_OK)
         status = read_allowed(reader);
+    if (status == HOOP_OK)
+        status = hoop_hwloc_noted(reader->hwloc, "1")
+                     ? hoop_hwloc_take_notes(reader->topo, reader->hwloc)
+                     : hoop_topo_read_nvlinks(reader->topo, reader->hwloc, reader->source);
     if (status != HOOP_OK)
         return status;
     if (reader->drivers && hwloc_topology_is_thissystem(reader->hwloc) != 0)
@@ -457,7 +461,8 @@ static enum hoop_status open_hwloc(hwloc_topology_t hwloc, enum hoop_topo_source
                                    const char *name)
 {
     hwloc_topology_set_flags(hwloc, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
-    hwloc_topology_set_io_types_filter(hwloc, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+    const bool ours = source == HOOP_TOPO_HWLOC_XML && strstr(text, "\"hoop.form\"") != NULL;
+    hwloc_topology_set_io_types_filter(hwloc, ours ? HWLOC_TYPE_FILTER_KEEP_ALL : HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
     leave_out_drivers(hwloc);
     enum hoop_status status = set_source(hwloc, source, text, size, name);
     if (status != HOOP_OK)

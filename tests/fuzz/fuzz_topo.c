@@ -58,6 +58,22 @@ static void same_again(const struct hoop_topo *topo)
     free(text);
 }
 
+/* In XML of hwloc it is well-formed, or there is no form for it. (What hwloc makes of it is its affair.) */
+static void for_hwloc(const struct hoop_topo *topo)
+{
+    enum hoop_topo_form form;
+    char *text = NULL;
+    size_t size;
+    FILE *file = open_memstream(&text, &size);
+
+    check(file != NULL);
+    const enum hoop_status status = hoop_topo_write_hwloc(topo, file);
+    check(fclose(file) == 0 && (status == HOOP_OK || (status == HOOP_ERR_UNSUPPORTED && size == 0)));
+    if (status == HOOP_OK)
+        check(hoop_topo_recognize(text, "hwloc", &form) == HOOP_OK && form == HOOP_TOPO_FORM_HWLOC);
+    free(text);
+}
+
 static void texts(const char *text, const uint8_t *data, size_t bytes)
 {
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
@@ -91,6 +107,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         walk(topo);
         search(topo);
         same_again(topo);
+        for_hwloc(topo);
     }
     hoop_topo_free(topo);
     free(text);

@@ -81,6 +81,29 @@ for file in box.xml nccl.xml a100x8.xml 'synthetic:pack:2 [numa(memory=4GB)] cor
         }
     done
 done
+# In XML of hwloc, too (hwloc 2 knows no PCI domain above ffff), and lstopo has no complaint.
+plain() { sed 's/ origin="[^"]*"//' "$1" | sort; }
+sed 's/10000:/9000:/' nccl.xml >"$scratch/nccl.xml"
+for file in box.xml "$scratch/nccl.xml" a100x8.xml 'synthetic:pack:2 [numa(memory=4GB)] core:2 pu:2' 'synthetic:core:2 pu:1'; do
+    if ! { "$tool" --input "$file" --export hoop >"$scratch/own.xml" && "$tool" --input "$file" --export hwloc >"$scratch/hwloc.xml" 2>"$scratch/err" &&
+        "$tool" --input "$scratch/hwloc.xml" --export hoop >"$scratch/own2.xml" && [ ! -s "$scratch/err" ] && diff <(plain "$scratch/own.xml") <(plain "$scratch/own2.xml"); }; then
+        echo "failed: --export hwloc reads as another machine: $file: $(cat "$scratch/err")"
+        failed=1
+    fi
+    command -v lstopo-no-graphics >"$scratch/which" || continue
+    if ! lstopo-no-graphics -i "$scratch/hwloc.xml" >"$scratch/ls" 2>&1 || ! grep -q Machine "$scratch/ls" || grep -qi hwloc "$scratch/ls"; then
+        echo "failed: lstopo on --export hwloc of $file: $(cat "$scratch/ls")"
+        failed=1
+    fi
+done
+"$tool" --input nccl.xml --export hwloc 2>&1 >/dev/null | grep -q 'domain 10000' || { echo "failed: no word of what hwloc leaves out"; failed=1; }
+"$tool" --input a100x8.xml --export hwloc | sed '0,/count=12/s//count=twelve/' >"$scratch/bad.xml"
+refuse 1 'info attribute hoop.to=.*count=twelve.* cannot be' --input "$scratch/bad.xml"
+cat >"$scratch/odd.xml" <<'END'
+<hoop-topology version="1"><node kind="machine" number="0" parent="-1" source="sysfs" cpus="f"/>
+<node kind="package" number="0" parent="0" source="sysfs" cpus="3"/><node kind="NUMA node" number="0" parent="0" source="sysfs" cpus="6" numas="1"/></hoop-topology>
+END
+refuse 1 'no form for this machine' --input "$scratch/odd.xml" --export hwloc
 sed 's/version="1"/version="9"/' "$scratch/own.xml" >"$scratch/later.xml"
 refuse 1 'this hoop reads form 1' --input "$scratch/later.xml"
 sed '0,/parent="0"/s//parent="7"/' "$scratch/own.xml" >"$scratch/bad.xml"
@@ -135,7 +158,7 @@ refuse 2 'from 0 to 5' -n 6
 refuse 2 'at least one host' -n 0 --rings
 refuse 1 'no network interface' --rings -n 2 --input rtx5090x8.xml
 refuse 1 'there are 1 GPU' --rings -i 0 --input box.xml
-refuse 2 'one of json, svg, dot, nccl, hoop' --export png
+refuse 2 'one of json, svg, dot, nccl, hwloc, hoop' --export png
 refuse 1 'rings join 2 to 16' --input 'synthetic:pack:2 core:2 pu:1' --rings
 refuse 1 'no such device' --input box.xml -i GPU9
 

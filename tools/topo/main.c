@@ -27,6 +27,7 @@ enum mode {
     DOT,
     NCCL_XML,
     OWN,
+    HWLOC,
     MEASURE,
     DOCTOR
 };
@@ -89,8 +90,9 @@ static const struct argp_option options[] = {
      0},
     {"svg", KEY_SVG, NULL, 0, "a picture of the machine: sockets, switches, devices, the speed of their links", 0},
     {"export", KEY_EXPORT, "FORM", 0,
-     "the machine as json, svg, dot (for Graphviz), nccl (a file for NCCL_TOPO_FILE) or hoop (all that is known, for "
-     "--input)",
+     "the machine as json, svg, dot (for Graphviz), nccl (a file for NCCL_TOPO_FILE), hwloc (XML for lstopo and "
+     "others) or "
+     "hoop (all that is known, for --input)",
      0},
     {"tree", KEY_TREE, NULL, 0, "the machine as a tree: sockets, NUMA nodes, bridges, devices", 0},
     {"json", KEY_JSON, NULL, 0, "all nodes and links with the source of each fact; what is unknown is null", 0},
@@ -118,14 +120,14 @@ static error_t take_form(struct argp_state *state, const char *form, struct requ
     static const struct {
         const char *name;
         enum mode mode;
-    } forms[] = {{"json", JSON}, {"svg", SVG}, {"dot", DOT}, {"nccl", NCCL_XML}, {"hoop", OWN}};
+    } forms[] = {{"json", JSON}, {"svg", SVG}, {"dot", DOT}, {"nccl", NCCL_XML}, {"hoop", OWN}, {"hwloc", HWLOC}};
 
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
         if (strcmp(form, forms[i].name) == 0) {
             request->mode = forms[i].mode;
             return 0;
         }
-    argp_error(state, "--export %s: it is one of json, svg, dot, nccl, hoop", form);
+    argp_error(state, "--export %s: it is one of json, svg, dot, nccl, hwloc, hoop", form);
     return 0;
 }
 
@@ -263,7 +265,7 @@ static const struct hoop_manual_section sections[] = {
 
 static const struct hoop_manual_words words[] = {{"input", "@file"},
                                                  {"p2p", "r w n a p"},
-                                                 {"export", "json svg dot nccl hoop"},
+                                                 {"export", "json svg dot nccl hwloc hoop"},
                                                  {"nearest_gpus", "0 1 2 3 4 5"},
                                                  {NULL, NULL}};
 
@@ -283,6 +285,26 @@ static void translate(int argc, char **argv)
             argv[i] = matrix;
         else if (strcmp(argv[i], "-p2p") == 0)
             argv[i] = peers;
+}
+
+/* Both forms that the library writes. */
+static bool write_form(const struct hoop_topo *topo, enum mode form)
+{
+    const struct hoop_topo_node *node;
+
+    if ((form == OWN ? hoop_topo_write : hoop_topo_write_hwloc)(topo, stdout) != HOOP_OK) {
+        fprintf(stderr, "hoop-topo: %s\n", hoop_last_error(NULL));
+        return false;
+    }
+    for (int i = 0; form == HWLOC && (node = hoop_topo_node(topo, i)) != NULL; i++)
+        if (node->bus.known && node->bus.domain > 0xffff) {
+            fprintf(stderr,
+                    "hoop-topo: %s is in PCI domain %x: hwloc 2 leaves out devices in domains above ffff, hwloc 3 does "
+                    "not\n",
+                    node->label, node->bus.domain);
+            break;
+        }
+    return true;
 }
 
 static bool show(const struct hoop_topo *topo, const struct request *request, const bool *shown)
@@ -327,10 +349,8 @@ static bool show(const struct hoop_topo *topo, const struct request *request, co
         fprintf(stderr, "hoop-topo: --measure is of this machine: leave out --input\n");
         return false;
     case OWN:
-        if (hoop_topo_write(topo, stdout) == HOOP_OK)
-            break;
-        fprintf(stderr, "hoop-topo: %s\n", hoop_last_error(NULL));
-        return false;
+    case HWLOC:
+        return write_form(topo, request->mode);
     case DOCTOR:
         return show_doctor(topo, shown, stdout, request->input == NULL);
     case SVG:
