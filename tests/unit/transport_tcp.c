@@ -326,6 +326,38 @@ START_TEST(late_receive)
 }
 END_TEST
 
+/* ---- a peer that leaves ---- */
+
+/* Its frames are taken when it has gone already: nothing is queued for it, so the flush ends. */
+START_TEST(taken_late)
+{
+    struct tcp_domain *low = open_rank(0, &setup), *high = open_rank(1, &setup);
+    struct hoop_link *link = connect_to(high, low, 0);
+    unsigned char hello[TCP_HELLO], frames[SLOTS * TCP_HEADER];
+    const int sock = knock(high);
+    const uint64_t end = hoop_now() + soon;
+    const void *data;
+
+    make_hello(low, high, 1, hello);
+    ck_assert_int_eq(send(sock, hello, sizeof hello, MSG_NOSIGNAL), sizeof hello);
+    for (int i = 0; i < SLOTS; i++)
+        header(frames + i * TCP_HEADER, TCP_DATA, 0, 0, TAG);
+    ck_assert_int_eq(send(sock, frames, sizeof frames, MSG_NOSIGNAL), sizeof frames);
+    close(sock);
+    while (((struct tcp_link *)link)->state != TCP_ENDED && hoop_now() < end)
+        hoop_transport_tcp.progress(&high->head);
+    for (int i = 0; i < SLOTS; i++) {
+        ck_assert_int_eq(link->transport->peek(link, 0, TAG, &data), HOOP_OK);
+        ck_assert_int_eq(link->transport->release(link), HOOP_OK);
+    }
+    ck_assert_int_eq(hoop_transport_tcp.flush(&high->head), HOOP_OK);
+    link->transport->disconnect(link);
+    ck_assert_int_eq(hoop_transport_tcp.flush(&high->head), HOOP_OK);
+    close_rank(low);
+    close_rank(high);
+}
+END_TEST
+
 /* ---- a peer that breaks the rules ---- */
 
 enum { TOO_LARGE, TOO_MANY, UNKNOWN_KIND, CREDIT_FOR_NOTHING, CUT_SHORT, RESET, HALF_CLOSED, RULES };
@@ -406,6 +438,7 @@ int main(void)
     tcase_add_test(tests, next_address);
     tcase_add_test(tests, strangers);
     tcase_add_test(tests, late_receive);
+    tcase_add_test(tests, taken_late);
     tcase_add_test(tests, broken_rules);
     suite_add_tcase(suite, tests);
     return harness_suite(suite);

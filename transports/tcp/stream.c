@@ -124,8 +124,8 @@ void tcp_push(struct tcp_link *link)
 
 void tcp_tell(struct tcp_link *link)
 {
-    if (link->told == (uint32_t)link->taken || link->finished || link->out_count > 0)
-        return;
+    if (link->told == (uint32_t)link->taken || link->finished || link->out_count > 0 || link->state != TCP_OPEN)
+        return; /* of a peer that has gone, frames may still be taken */
     tcp_queue(link, TCP_CREDIT, NULL, 0, 0);
     tcp_push(link);
 }
