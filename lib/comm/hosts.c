@@ -121,6 +121,7 @@ void hoop_hosts_tell(const struct hoop_comm *comm, struct hoop_host_self *self)
     hoop_put_text(&writer, comm->settings.value[HOOP_SETTING_HOST].word);
     hoop_auth_digest(digest, sizeof digest, facts, sizeof facts);
     memcpy(self->host, digest, sizeof self->host);
+    hoop_net_kernel(self->kernel);
     read_address(comm->hosts.domain, &self->data);
     read_address(comm->hosts.watch, &self->watch);
 }
@@ -140,6 +141,7 @@ static void get_address(struct hoop_reader *reader, struct hoop_host_address *ad
 void hoop_hosts_put(struct hoop_writer *writer, const struct hoop_host_self *self)
 {
     hoop_put_bytes(writer, self->host, sizeof self->host);
+    hoop_put_bytes(writer, self->kernel, sizeof self->kernel);
     put_address(writer, &self->data);
     put_address(writer, &self->watch);
 }
@@ -147,6 +149,7 @@ void hoop_hosts_put(struct hoop_writer *writer, const struct hoop_host_self *sel
 void hoop_hosts_get(struct hoop_reader *reader, struct hoop_host_self *self)
 {
     hoop_get_bytes(reader, self->host, sizeof self->host);
+    hoop_get_bytes(reader, self->kernel, sizeof self->kernel);
     get_address(reader, &self->data);
     get_address(reader, &self->watch);
 }

@@ -17,7 +17,8 @@ struct hoop_host_address {
 
 /* What a rank tells the others. */
 struct hoop_host_self {
-    unsigned char host[HOOP_NET_HOME]; /* equal: to be tried as one host */
+    unsigned char host[HOOP_NET_HOME];   /* equal: to be tried as one host */
+    unsigned char kernel[HOOP_NET_HOME]; /* equal: the hosts share processors, as containers do */
     struct hoop_host_address data, watch;
 };
 

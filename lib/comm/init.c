@@ -109,20 +109,30 @@ static enum hoop_status read_self(const struct hoop_boot_blob *blob, int rank, s
 struct survey {
     struct self first, leader; /* rank 0, and the first rank of this host */
     int *node;                 /* NUMA node of each rank */
-    bool crowded;              /* this host has fewer cores than ranks */
+    bool crowded;              /* ranks take turns on the cores of this machine */
 };
 
-/* The cores that the ranks of a host share; it has `locals` ranks. */
-static int count_cores(const struct hoop_comm *comm, const struct self *selves, int host, int *locals)
+/* Do the ranks take turns on the same processors? Hosts may be containers of one machine. */
+static bool share_cores(const struct hoop_comm *comm, const struct self *selves, int a, int b)
+{
+    static const unsigned char unknown[HOOP_NET_HOME];
+    const unsigned char *kernel = selves[a].host.kernel;
+
+    return comm->hosts.of[a] == comm->hosts.of[b] ||
+           (memcmp(kernel, unknown, sizeof unknown) != 0 && memcmp(kernel, selves[b].host.kernel, sizeof unknown) == 0);
+}
+
+/* The cores that the rank shares with others; they are `sharers`, with itself. */
+static int count_cores(const struct hoop_comm *comm, const struct self *selves, int own, int *sharers)
 {
     uint64_t cpus[CPU_WORDS] = {0};
     int cores = 0;
 
-    *locals = 0;
+    *sharers = 0;
     for (int rank = 0; rank < comm->ranks; rank++) {
-        if (comm->hosts.of[rank] != host)
+        if (!share_cores(comm, selves, own, rank))
             continue;
-        ++*locals;
+        ++*sharers;
         for (int i = 0; i < CPU_WORDS; i++)
             cpus[i] |= selves[rank].cpus[i];
     }
@@ -131,21 +141,22 @@ static int count_cores(const struct hoop_comm *comm, const struct self *selves, 
     return cores;
 }
 
-/* For the choice, which all ranks make alike, several hosts are as crowded as the most crowded one. */
+/* For the choice, which all ranks make alike, all machines are as crowded as the most crowded one. */
 static void judge_cores(struct hoop_comm *comm, const struct self *selves, struct survey *survey)
 {
-    bool any = false;
+    int sharers, cores = count_cores(comm, selves, comm->rank, &sharers);
 
-    for (int host = 0; host < comm->hosts.count; host++) {
-        int locals;
-        const int cores = count_cores(comm, selves, host, &locals);
-        any |= cores < locals;
-        if (host == comm->hosts.own)
-            survey->crowded = cores < locals;
-        comm->choice.cores = cores;
+    survey->crowded = cores < sharers;
+    comm->choice.cores = comm->hosts.count == 1 ? cores : comm->ranks;
+    for (int rank = 0, host = 0; host < comm->hosts.count && comm->hosts.count > 1; rank++) {
+        if (comm->hosts.of[rank] != host) /* hosts are numbered in the order of their first ranks */
+            continue;
+        host++;
+        cores = count_cores(comm, selves, rank, &sharers);
+        const int fair = (comm->ranks * cores + sharers - 1) / sharers;
+        if (fair < comm->choice.cores)
+            comm->choice.cores = fair;
     }
-    if (comm->hosts.count > 1)
-        comm->choice.cores = any ? (comm->ranks + 1) / 2 : comm->ranks;
 }
 
 static enum hoop_status look_around(struct hoop_comm *comm, const struct hoop_boot_blob *table, struct self *selves,

@@ -231,25 +231,45 @@ enum hoop_status hoop_iface_choose(struct hoop_iface *list, int *count, const ch
 
 /* ---- home ---- */
 
+static bool read_boot(char boot[BOOT_ID])
+{
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    const bool read = file != NULL && fread(boot, 1, BOOT_ID, file) == BOOT_ID;
+
+    if (file != NULL)
+        fclose(file);
+    return read;
+}
+
+static void digest(unsigned char home[HOOP_NET_HOME], const void *facts, size_t bytes)
+{
+    unsigned char all[16];
+
+    hoop_auth_digest(all, sizeof all, facts, bytes);
+    memcpy(home, all, HOOP_NET_HOME);
+}
+
 void hoop_net_home(unsigned char home[HOOP_NET_HOME])
 {
     struct {
         char boot[BOOT_ID + 4]; /* no gap behind it */
         uint64_t device, inode;
     } facts = {.boot = ""};
-    unsigned char digest[16];
     struct stat space;
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-    const bool read = file != NULL && fread(facts.boot, 1, BOOT_ID, file) == BOOT_ID;
 
-    if (file != NULL)
-        fclose(file);
-    if (!read || stat("/proc/self/ns/net", &space) != 0) {
-        memset(home, 0, HOOP_NET_HOME);
+    memset(home, 0, HOOP_NET_HOME);
+    if (!read_boot(facts.boot) || stat("/proc/self/ns/net", &space) != 0)
         return;
-    }
     facts.device = (uint64_t)space.st_dev;
     facts.inode = (uint64_t)space.st_ino;
-    hoop_auth_digest(digest, sizeof digest, &facts, sizeof facts);
-    memcpy(home, digest, HOOP_NET_HOME);
+    digest(home, &facts, sizeof facts);
+}
+
+void hoop_net_kernel(unsigned char kernel[HOOP_NET_HOME])
+{
+    char boot[BOOT_ID];
+
+    memset(kernel, 0, HOOP_NET_HOME);
+    if (read_boot(boot))
+        digest(kernel, boot, sizeof boot);
 }

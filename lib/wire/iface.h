@@ -45,4 +45,7 @@ bool hoop_address_is_link_local(const struct hoop_address *address); /* IPv6 */
  * it cannot be told, zeros: to be tried. */
 void hoop_net_home(unsigned char home[HOOP_NET_HOME]);
 
+/* Which running kernel this is: those who share it share its processors. All zero where it cannot be told. */
+void hoop_net_kernel(unsigned char kernel[HOOP_NET_HOME]);
+
 #endif
