@@ -182,6 +182,8 @@ struct hoop_crossing {
     double near, far; /* messages of the longest chain inside of groups, and across */
     double volume;    /* most data that one rank sends across, in vectors */
     double load;      /* most data that leaves one group, or enters it */
+    double messages;  /* most that one rank sends across */
+    double mean;      /* of all ranks */
 };
 
 struct hoop_builder;
@@ -385,7 +387,7 @@ HOOP_API enum hoop_status hoop_plan_check(struct hoop_plan *const *plan, struct 
 /* Constants of the cost model; the list with ranges and help is lib/plan/model.def. Times in ns, rates in GB/s, which is
  * bytes per ns. Plain data. */
 struct hoop_model {
-    double hop, hop_crowded, post, slot, copy, reduce, hop_across, uplink;
+    double hop, hop_crowded, post, slot, copy, reduce, hop_across, post_across, uplink;
     bool measured; /* read from a file, not built in */
     bool derived;  /* from a machine's topology */
 };
@@ -407,8 +409,9 @@ HOOP_API struct hoop_model hoop_model_builtin(void);
  *     depth * hop + crowd * (messages * post + (moved / frame + joined) * slot + moved / copy + reduced / reduce)
  *
  * where crowd is 1, or ranks / cores where ranks outnumber cores and take turns. A pure function; it grows with bytes.
- * If the problem has groups, messages of the longest chain that cross take hop_across, and what a rank sends across takes the longer
- * of two times: its own to move that, and that of its group's uplink for what all in it send across.
+ * If the problem has groups, messages of the longest chain that cross take hop_across, each is the work of post_across (with crowd, of
+ * as many as ranks send on the average, if those are more), and what a rank sends across takes the longer of two times: its own to move
+ * that, and that of its group's uplink for what all in it send across.
  * problem  solved by the algorithm.
  * bytes    of the collective's whole vector (of all ranks together where there are blocks).
  * frame    bytes of one slice, 1 or more.   cores  that the ranks share, 1 or more.
@@ -468,6 +471,7 @@ struct hoop_choice {
     size_t stage;            /* HOOP_STAGE; 0: all_reduce takes a plan where buffers are out of the others' reach */
     int cores;               /* that the ranks may run on, all together */
     bool deterministic;      /* HOOP_DETERMINISTIC: what combines, combines in rank order */
+    bool far;                /* ranks are on several hosts: nobody sees a board that all share */
     struct hoop_model model; /* HOOP_MODEL, or the built-in one */
 };
 

@@ -162,10 +162,13 @@ struct hoop_cost hoop_hier_cost(const struct hoop_problem *p)
 struct hoop_crossing hoop_hier_cross(const struct hoop_problem *p)
 {
     const struct hoop_cost across = cost_of(p, HOOP_HIER_ACROSS, p->coll, p->groups->groups);
-    const int carriers = hoop_hier_shared(p) ? hoop_hier_size(p->groups, 0) : 1;
+    const bool shared = hoop_hier_shared(p);
+    const int carriers = shared ? hoop_hier_size(p->groups, 0) : 1;
 
     return (struct hoop_crossing){.near = hoop_hier_cost(p).depth - across.depth,
                                   .far = across.depth,
                                   .volume = across.volume / carriers,
-                                  .load = across.volume};
+                                  .load = across.volume,
+                                  .messages = across.messages,
+                                  .mean = shared ? across.messages : across.messages * p->groups->groups / p->ranks};
 }

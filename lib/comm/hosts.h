@@ -51,7 +51,8 @@ int hoop_hosts_local(const struct hoop_comm *comm, int place);
 /* The board is there: note the ranks of other hosts on it (its maker does), and join the leaders. Errors: as connect. */
 enum hoop_status hoop_hosts_join(struct hoop_comm *comm);
 
-/* The cost model's constants of what crosses groups, where nobody has measured them and groups are hosts. */
+/* How algorithms are chosen where ranks are on several hosts: without the exchange in one step, and, where nobody has measured
+ * them, by constants of what crosses hosts. */
 void hoop_hosts_adjust(struct hoop_comm *comm);
 
 /* Make an id by which ranks of this communicator can meet, wherever they are. Errors: as hoop_unique_id_create. */

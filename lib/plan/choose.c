@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* Choice of the algorithm: HOOP_ALGO if it serves the collective, the flat exchange for small vectors, else the least
  * predicted time. With HOOP_DETERMINISTIC only algorithms are looked at that combine in rank order; of two ranks all do,
- * since a op b is b op a to the bit. */
+ * since a op b is b op a to the bit. Between hosts a message is dear, and the flat exchange has most: it is weighed like any. */
 #include "plan/choose.h"
 
 #include <float.h>
@@ -171,7 +171,7 @@ static struct hoop_decision choose(const struct hoop_choice *choice, const struc
             (!in_order || choice->forced->rank_order))
             return decide(choice->forced, &its, HOOP_BY_FORCE);
     }
-    if (hoop_choice_published(problem, vector) <= choice->flat_max)
+    if (!choice->far && hoop_choice_published(problem, vector) <= choice->flat_max)
         return (struct hoop_decision){.algo = choice->flat, .reason = HOOP_BY_SIZE};
     for (int i = 0; hoop_algo_get(i) != NULL; i++) {
         const struct hoop_algo *algo = hoop_algo_get(i);

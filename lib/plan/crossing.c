@@ -191,7 +191,7 @@ static double most(double a, double b)
     return a > b ? a : b;
 }
 
-/* Data across: of the busiest rank, and of the busiest group each way. */
+/* Data and messages across: of the busiest rank, and of the busiest group each way. */
 static enum hoop_status find_data(const struct walk *walk, enum hoop_coll coll, struct hoop_crossing *crossing)
 {
     const struct hoop_groups *groups = walk->groups;
@@ -203,7 +203,7 @@ static enum hoop_status find_data(const struct walk *walk, enum hoop_coll coll, 
     for (int rank = 0; rank < walk->ranks; rank++) {
         const struct hoop_plan *plan = walk->plan[rank];
         const double part = coll == HOOP_BARRIER ? 0 : 1.0 / plan->grid;
-        double own = 0;
+        double own = 0, messages = 0;
 
         for (uint32_t lane = 0; lane < plan->lanes; lane++)
             for (uint32_t i = 0; i < plan->lane[lane].steps; i++) {
@@ -211,10 +211,13 @@ static enum hoop_status find_data(const struct walk *walk, enum hoop_coll coll, 
                 if (step->kind != HOOP_STEP_SEND || groups->group[step->peer] == groups->group[rank])
                     continue;
                 own += part;
+                messages += !(step->flags & HOOP_STEP_JOINED);
                 in[groups->group[step->peer]] += part;
             }
         out[groups->group[rank]] += own;
         crossing->volume = most(crossing->volume, own);
+        crossing->messages = most(crossing->messages, messages);
+        crossing->mean += messages / walk->ranks;
     }
     for (int group = 0; group < groups->groups; group++)
         crossing->load = most(crossing->load, most(out[group], in[group]));
@@ -245,8 +248,11 @@ static struct hoop_crossing estimate(const struct hoop_groups *groups, const str
 {
     const double size = (double)groups->ranks / groups->groups, share = (groups->ranks - size) / (groups->ranks - 1);
 
-    return (struct hoop_crossing){
-        .far = cost->depth, .volume = cost->volume * share, .load = size * cost->volume * share};
+    return (struct hoop_crossing){.far = cost->depth,
+                                  .volume = cost->volume * share,
+                                  .load = size * cost->volume * share,
+                                  .messages = cost->messages * share,
+                                  .mean = cost->messages * share};
 }
 
 static struct hoop_note *note_of(const struct hoop_groups *groups, const struct hoop_algo *algo, enum hoop_coll coll)

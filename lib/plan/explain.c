@@ -202,7 +202,8 @@ static void each_change(const struct facts *facts, struct text *text, change_wri
     }
     if (facts->decision.reason == HOOP_BY_SIZE && facts->by_cost.algo != choice->flat)
         write(text, "HOOP_FLAT_MAX=0", facts->by_cost.algo->name);
-    if (facts->decision.reason == HOOP_BY_COST && facts->decision.algo != choice->flat && published <= 65536) {
+    if (facts->decision.reason == HOOP_BY_COST && facts->decision.algo != choice->flat && published <= 65536 &&
+        !choice->far) {
         snprintf(setting, sizeof setting, "HOOP_FLAT_MAX=%zu", published);
         write(text, setting, choice->flat->name);
     }

@@ -81,6 +81,17 @@ bool hoop_model_valid(const struct hoop_model *model)
 
 /* ---- prediction ---- */
 
+/* Work for messages across. Where ranks take turns on the cores, they have to be done with all of them, whoever sends most, and each
+ * wakes a rank that sleeps. */
+static double work_across(const struct hoop_model *model, struct hoop_crossing crossing, double crowd)
+{
+    const double all = crowd * crossing.mean;
+
+    if (crowd <= 1)
+        return crossing.messages * model->post_across;
+    return (all > crossing.messages ? all : crossing.messages) * (model->post_across + model->hop_crowded);
+}
+
 /* What crosses from group to group counts by itself. A rank has one port, so it sends that after or before the rest. */
 static void cross(struct hoop_prediction *prediction, const struct hoop_model *model, struct hoop_crossing crossing,
                   double bytes, double hop, double crowd)
@@ -91,6 +102,7 @@ static void cross(struct hoop_prediction *prediction, const struct hoop_model *m
     prediction->hops = crossing.near * hop + crossing.far * far;
     prediction->copy = prediction->copy > own ? prediction->copy - own : 0;
     prediction->across = own > shared ? own : shared;
+    prediction->messages += work_across(model, crossing, crowd) - crowd * crossing.messages * model->post;
 }
 
 struct hoop_prediction hoop_model_predict(const struct hoop_model *model, const struct hoop_algo *algo,

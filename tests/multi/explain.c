@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* What hoop_explain says is what the communicator does, for several sizes, ranks and constants. */
 #include <check.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,6 +133,39 @@ START_TEST(links_across_groups_matter)
 }
 END_TEST
 
+static int body_small(int rank, struct hoop_comm *comm, void *argument)
+{
+    char *text = malloc(HOOP_EXPLAIN_TEXT);
+    float buffer[2] = {0};
+    int bad = 0;
+
+    (void)argument;
+    for (size_t bytes = 4; bytes <= sizeof buffer && bad == 0; bytes += 4)
+        bad = compare(rank, comm, "all_reduce", bytes, buffer, text);
+    bad |= strstr(text, "\"because\":\"least predicted time") == NULL;
+    free(text);
+    return hoop_comm_destroy(comm) != HOOP_OK || bad;
+}
+
+/* Hosts of one kernel share its cores, so their ranks take turns; small vectors are chosen for by cost there, too. */
+START_TEST(hosts_of_one_kernel)
+{
+    cpu_set_t all, one;
+
+    ck_assert_int_eq(sched_getaffinity(0, sizeof all, &all), 0);
+    CPU_ZERO(&one);
+    for (size_t i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
+        if (CPU_ISSET(i, &all))
+            CPU_SET(i, &one);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof one, &one), 0);
+    setenv("HOOP_TRANSPORTS", "tcp", 1);
+    harness_threads(4, body_model, "\"ranks\":4,\"cores\":1,");
+    harness_threads(4, body_small, NULL);
+    unsetenv("HOOP_TRANSPORTS");
+    ck_assert_int_eq(sched_setaffinity(0, sizeof all, &all), 0);
+}
+END_TEST
+
 /* HOOP_MODEL=auto: this machine's file in the cache, if it is there. */
 START_TEST(constants_of_this_machine)
 {
@@ -178,6 +212,7 @@ int main(void)
     tcase_add_test(all, explained_as_done);
     tcase_add_test(all, constants_from_a_file);
     tcase_add_test(all, links_across_groups_matter);
+    tcase_add_test(all, hosts_of_one_kernel);
     if (!UNDER_TSAN) /* it does not follow threads that are started after a fork from several threads */
         tcase_add_test(all, constants_of_this_machine);
     suite_add_tcase(suite, all);
