@@ -195,9 +195,9 @@ static struct hoop_decision select_for(const struct hoop_comm_call *call, const 
                                        size_t vector)
 {
     if (call->user) /* not measured: how long it takes is the function's business */
-        return hoop_comm_select(call->comm, problem, vector, !call->user->commutes);
+        return hoop_comm_decide(call->comm, problem, vector, !call->user->commutes);
     return call->comm->tune ? hoop_tune_select(call->comm, call, problem, vector)
-                            : hoop_comm_select(call->comm, problem, vector, false);
+                            : hoop_comm_decide(call->comm, problem, vector, false);
 }
 
 enum hoop_status hoop_comm_run_instead(const struct hoop_comm_call *call, uint64_t tag, struct hoop_record *record)

@@ -103,6 +103,24 @@ struct hoop_timing {
     uint64_t calls, least_ns, sum_ns; /* waiting for late peers included */
 };
 
+/* Choices made before: to weigh all plans takes longer than a small call. */
+enum { HOOP_CHOICES = 64 };
+
+struct hoop_chosen {
+    struct hoop_decision decision; /* algo NULL: empty */
+    enum hoop_coll coll;
+    size_t vector;
+    bool in_place, uneven, in_order;
+};
+
+/* The name of the latest plan, as stats tell it, and what it is made of. */
+struct hoop_plan_name {
+    const struct hoop_algo *algo, *inter, *intra;
+    int channels;
+    size_t slices;
+    char text[64];
+};
+
 struct hoop_comm {
     int rank, ranks;
     unsigned long forks; /* of the process when it was made: a forked child must not use it */
@@ -152,6 +170,8 @@ struct hoop_comm {
     struct hoop_recorder *recorder; /* in the board */
     struct hoop_stats stats;
     struct hoop_timing timing[HOOP_TIMINGS];
+    struct hoop_chosen choices[HOOP_CHOICES];
+    struct hoop_plan_name name;
     struct hoop_tune *tune; /* tune.c: choices by measured time; NULL: none */
 };
 
@@ -294,6 +314,10 @@ enum hoop_status hoop_comm_group(struct hoop_comm *comm, const int *node);
 /* The algorithm for a call of `vector` bytes. Never fails: flat serves everything.
  * in_order: one that combines in rank order with every operand on its side. */
 struct hoop_decision hoop_comm_select(const struct hoop_comm *comm, const struct hoop_problem *problem, size_t vector,
+                                      bool in_order);
+
+/* The same for a call that is to run: remembers it. problem: as the call poses it, for one channel. */
+struct hoop_decision hoop_comm_decide(struct hoop_comm *comm, const struct hoop_problem *problem, size_t vector,
                                       bool in_order);
 
 /* Note how long a plan took. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* A call by its plan: bind it, make room and links, drive it to its end, and tell everybody when a link fails. */
 #include <stdio.h>
+#include <string.h>
 
 #include "comm/uneven.h"
 #include "health/verdict.h"
@@ -163,6 +164,26 @@ enum hoop_status hoop_comm_plan(const struct hoop_comm_call *call, size_t vector
     return HOOP_OK;
 }
 
+/* To write it anew takes longer than a small message does. */
+static void tell_name(struct hoop_comm *comm, const struct hoop_plan_name *its)
+{
+    struct hoop_plan_name *name = &comm->name;
+    char algo[HOOP_ALGO_TEXT];
+
+    if (name->algo != its->algo || name->inter != its->inter || name->intra != its->intra ||
+        name->channels != its->channels || name->slices != its->slices) {
+        *name = *its;
+        hoop_algo_text(algo, its->algo, its->inter, its->intra);
+        snprintf(name->text, sizeof name->text, "%.40s/%s/links/%dch/%zusl", algo,
+                 comm->hosts.count == 1             ? "shm"
+                 : comm->hosts.count == comm->ranks ? "tcp"
+                                                    : "shm+tcp",
+                 its->channels, its->slices);
+    }
+    _Static_assert(sizeof name->text <= sizeof comm->stats.last_plan, "it fits");
+    memcpy(comm->stats.last_plan, name->text, sizeof name->text);
+}
+
 enum hoop_status hoop_comm_run_plan(const struct hoop_comm_call *call, const struct hoop_algo *algo, uint64_t tag)
 {
     struct hoop_comm *comm = call->comm;
@@ -172,7 +193,6 @@ enum hoop_status hoop_comm_run_plan(const struct hoop_comm_call *call, const str
     const size_t element = hoop_call_element(call), frame = comm->choice.frame;
     const struct hoop_plan *plan = NULL;
     struct hoop_binding binding;
-    char name[HOOP_ALGO_TEXT];
     size_t offset;
     /* edges of registered memory say nothing */
     const void *middle = (const void *)((uintptr_t)call->out + call->count * hoop_call_element(call) / 2);
@@ -201,12 +221,7 @@ enum hoop_status hoop_comm_run_plan(const struct hoop_comm_call *call, const str
                                        .tmp = comm->tmp.memory,
                                        .tag = tag,
                                        .out_shared = hoop_board_owns(comm->board, middle, 1, &offset)};
-    hoop_algo_text(name, algo, problem.inter, problem.intra);
-    snprintf(comm->stats.last_plan, sizeof comm->stats.last_plan, "%.40s/%s/links/%dch/%zusl", name,
-             comm->hosts.count == 1             ? "shm"
-             : comm->hosts.count == comm->ranks ? "tcp"
-                                                : "shm+tcp",
-             problem.channels, binding.slices);
+    tell_name(comm, &(struct hoop_plan_name){algo, problem.inter, problem.intra, problem.channels, binding.slices, ""});
     status = hoop_exec_start(comm->exec, &run);
     return status == HOOP_OK ? drive(comm) : status;
 }

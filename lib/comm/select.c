@@ -29,6 +29,22 @@ static unsigned place_of(enum hoop_coll coll, size_t vector, const struct hoop_a
     return (unsigned)(key * 0x9e3779b97f4a7c15u >> 58) % HOOP_TIMINGS;
 }
 
+struct hoop_decision hoop_comm_decide(struct hoop_comm *comm, const struct hoop_problem *problem, size_t vector,
+                                      bool in_order)
+{
+    struct hoop_chosen *chosen = &comm->choices[place_of(problem->coll, vector, NULL) % HOOP_CHOICES];
+
+    if (chosen->decision.algo == NULL || chosen->coll != problem->coll || chosen->vector != vector ||
+        chosen->in_place != problem->in_place || chosen->uneven != problem->uneven || chosen->in_order != in_order)
+        *chosen = (struct hoop_chosen){.decision = hoop_comm_select(comm, problem, vector, in_order),
+                                       .coll = problem->coll,
+                                       .vector = vector,
+                                       .in_place = problem->in_place,
+                                       .uneven = problem->uneven,
+                                       .in_order = in_order};
+    return chosen->decision;
+}
+
 void hoop_comm_time(struct hoop_comm *comm, enum hoop_coll coll, size_t vector, const struct hoop_algo *algo,
                     uint64_t ns)
 {

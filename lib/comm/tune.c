@@ -151,7 +151,7 @@ struct hoop_decision hoop_tune_select(struct hoop_comm *comm, const struct hoop_
                                       const struct hoop_problem *problem, size_t vector)
 {
     struct hoop_tune *tune = comm->tune;
-    const struct hoop_decision estimate = hoop_comm_select(comm, problem, vector, false);
+    const struct hoop_decision estimate = hoop_comm_decide(comm, problem, vector, false);
     struct hoop_problem its;
 
     tune->running = NULL;
