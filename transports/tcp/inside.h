@@ -148,7 +148,9 @@ struct tcp_domain {
     int slots, lanes, poll;
     bool moved; /* since progress began */
     int connecting, idle;
-    unsigned queued; /* entries of out of all links that live */
+    struct tcp_link *wanted; /* whose frame was asked for last, and had not come; NULL: none */
+    unsigned tries;          /* to read it straight */
+    unsigned queued;         /* entries of out of all links that live */
     unsigned char key[HOOP_AUTH_KEY], nonce[TCP_NONCE], home[HOOP_NET_HOME];
     bool loopback;
     struct tcp_source listener[TCP_LISTENERS];

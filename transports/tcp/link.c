@@ -114,8 +114,10 @@ static enum hoop_status look(struct tcp_link *link, size_t bytes, uint64_t tag, 
 {
     if (link->head.status != HOOP_OK)
         return link->head.status;
-    if (link->arrived == link->taken)
+    if (link->arrived == link->taken) {
+        tcp_domain_of(link)->wanted = link;
         return link->closed == HOOP_OK ? HOOP_AGAIN : tcp_die(link, link->closed);
+    }
     const enum hoop_status status = tcp_compare(link, link->landed[link->taken % link->slots], bytes, tag);
     if (status == HOOP_OK)
         *data = link->landing + link->taken % link->slots * link->stride;
