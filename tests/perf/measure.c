@@ -255,19 +255,28 @@ static void check(const struct measure *m, const float *recv, size_t count, int 
             measure_fail(m, "wrong result", "an element of the last call is not what it should be");
 }
 
+/* All ranks come together outside the time of any call. */
+static void come_together(struct measure *m, const struct measure_peer *peer)
+{
+    if (m->own && peer->barrier != NULL)
+        peer->barrier(peer->context);
+    else
+        measure_barrier(m);
+}
+
+/* Who is ready early waits, before it rewrites its buffer: that would take the processor from ranks that share it and are still in
+ * the call, and count as their time. */
 static void run(struct measure *m, const struct measure_peer *peer, size_t count, int calls)
 {
     for (int call = 0; call < calls; call++) {
         double start;
 
         rewrite(peer->send, count, m->rank, call);
-        if (m->own && peer->barrier != NULL)
-            peer->barrier(peer->context);
-        else
-            measure_barrier(m);
+        come_together(m, peer);
         start = now();
         peer->run(peer->context, m->call, peer->send, peer->recv, count);
         m->board->times[m->rank][call] = now() - start;
+        come_together(m, peer);
     }
     measure_barrier(m);
 }
