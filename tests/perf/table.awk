@@ -56,11 +56,43 @@ function take(    how_near) {
         sizes[$1, ++size_count[$1]] = $6
     }
     ran[$1, $3] = 1
+    last_round = $5 > last_round ? $5 + 0 : last_round
+    if ($4 == "limit") {
+        note_way()
+        return
+    }
     times[$1, $3, $6] = times[$1, $3, $6] " " $7
     time_in[$1, $3, $6, $5] = $7
-    last_round = $5 > last_round ? $5 + 0 : last_round
     if ($8 != "")
         how[$1, $3, $6] = $8
+}
+
+# The bare exchange has a row for each way that it tried.
+function note_way() {
+    if (!(($1, $3, $6, $8) in way_times))
+        ways[$1, $3, $6] = ways[$1, $3, $6] " " ($8 == "" ? "-" : $8)
+    way_times[$1, $3, $6, $8] = way_times[$1, $3, $6, $8] " " $7
+    way_in[$1, $3, $6, $8, $5] = $7
+}
+
+# Of its ways that with the least median counts: one way, in all rounds.
+function choose_ways(    at, way, n, i, t, best, round) {
+    for (at in ways) {
+        n = split(ways[at], way, " ")
+        best = ""
+        for (i = 1; i <= n; i++) {
+            sub(/^-$/, "", way[i])
+            t = median(way_times[at, way[i]])
+            if (best == "" || t < best) {
+                best = t
+                how[at] = way[i]
+            }
+        }
+        times[at] = way_times[at, how[at]]
+        for (round = 1; round <= last_round; round++)
+            if ((at, how[at], round) in way_in)
+                time_in[at, round] = way_in[at, how[at], round]
+    }
 }
 
 function median(list,    v, n, i, j, x) {
@@ -233,6 +265,7 @@ END {
         $0 = line[l]
         take()
     }
+    choose_ways()
     for (l = 1; l <= layout_count; l++)
         table(layouts[l])
     if (mixed > 0)
