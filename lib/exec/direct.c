@@ -108,7 +108,7 @@ static enum hoop_status copy(const struct hoop_flat *flat, const struct hoop_fla
         return HOOP_OK;
     for (size_t at = 0; at < bytes && (status = standing(flat)) == HOOP_OK; at += HOOP_DIRECT_BLOCK) {
         const size_t step = least(bytes - at, HOOP_DIRECT_BLOCK);
-        if (call->vector >= flat->stream_least)
+        if (hoop_flat_streams(flat, call))
             hoop_kernel_copy_past((unsigned char *)to + at, (const unsigned char *)from + at, step);
         else
             hoop_kernel_copy((unsigned char *)to + at, (const unsigned char *)from + at, step);
@@ -130,7 +130,7 @@ void hoop_direct_combine(const struct hoop_flat *flat, const struct hoop_flat_ca
 /* The same by a block of our own where the result is to pass the caches by. */
 static void combine_past(struct hoop_flat *flat, const struct hoop_flat_call *call, void *to, size_t count)
 {
-    if (call->vector < flat->stream_least) {
+    if (!hoop_flat_streams(flat, call)) {
         hoop_direct_combine(flat, call, to, count);
         return;
     }
@@ -145,7 +145,7 @@ static void combine_for_all(struct hoop_flat *flat, const struct hoop_flat_call 
     const size_t bytes = count * hoop_type_size(call->type);
     unsigned char *const to = (unsigned char *)flat->outputs[own] + at;
 
-    if (call->vector >= flat->stream_least) {
+    if (hoop_flat_streams(flat, call)) {
         hoop_direct_combine(flat, call, flat->block, count);
         for (int rank = 0; rank < ranks; rank++)
             hoop_kernel_copy_past((unsigned char *)flat->outputs[rank] + at, flat->block, bytes);
@@ -167,7 +167,7 @@ static enum hoop_status reduce(struct hoop_flat *flat, const struct hoop_flat_ca
                                unsigned char *to)
 {
     const size_t element = hoop_type_size(call->type),
-                 most = (call->vector >= flat->stream_least ? HOOP_DIRECT_STREAM : HOOP_DIRECT_BLOCK) / element;
+                 most = (hoop_flat_streams(flat, call) ? HOOP_DIRECT_STREAM : HOOP_DIRECT_BLOCK) / element;
     enum hoop_status status = HOOP_OK;
 
     for (size_t i = first; i < end && (status = standing(flat)) == HOOP_OK; i += most) {
@@ -300,7 +300,7 @@ enum hoop_status hoop_direct_run(struct hoop_flat *flat, const struct hoop_flat_
     hoop_wait_settle(wait); /* the work may take long */
     enum hoop_status status = work(flat, call);
     flat->way = HOOP_FLAT_DIRECT;
-    if (call->vector >= flat->stream_least)
+    if (hoop_flat_streams(flat, call))
         hoop_kernel_copies_done();
     atomic_store_explicit(&hoop_board_card(flat->board, own)->finished, call->sequence, memory_order_release);
     hoop_wait_owe(wait);

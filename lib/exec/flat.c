@@ -17,25 +17,33 @@ enum {
 
 _Static_assert((int)HOOP_DIRECT_STREAM <= (int)HOOP_FLAT_BLOCK, "what passes the caches is put together in the block");
 
-/* Vectors of all ranks, in and out, that fill more than the last cache. */
-static size_t stream_least(int ranks)
+/* How many whole vectors' worth of memory that holds, of all ranks together. */
+static size_t vectors(enum hoop_holds holds, size_t ranks)
 {
-    return hoop_last_cache_bytes() / (2 * (size_t)ranks) + 1;
+    return holds == HOOP_WHOLE ? ranks : 1;
+}
+
+size_t hoop_flat_stream_least(size_t cache, size_t ranks, enum hoop_coll coll)
+{
+    const struct hoop_coll_shape *shape = hoop_coll_shape(coll);
+
+    return cache / 4 * 3 / (vectors(shape->in, ranks) + vectors(shape->out, ranks));
 }
 
 enum hoop_status hoop_flat_init(struct hoop_flat *flat, struct hoop_board *board, size_t lend_least)
 {
-    const size_t ranks = (size_t)board->shape.ranks;
+    const size_t ranks = (size_t)board->shape.ranks, cache = hoop_last_cache_bytes();
 
     *flat = (struct hoop_flat){.board = board,
                                .lend_least = lend_least,
-                               .stream_least = stream_least(board->shape.ranks),
                                .slot_stores = {.judge_every = 8, .slow_below = 3}, /* the clock would be felt */
                                .stage_stores = {.judge_every = 1, .slow_below = 6},
                                .inputs = hoop_calloc(ranks, sizeof(void *)),
                                .cursor = hoop_calloc(ranks, sizeof(void *)),
                                .outputs = hoop_calloc(ranks, sizeof(void *)),
                                .block = hoop_calloc_aligned(HOOP_LINE, 1, HOOP_FLAT_BLOCK)};
+    for (int coll = 0; coll < HOOP_COLLS; coll++)
+        flat->stream_least[coll] = hoop_flat_stream_least(cache, ranks, (enum hoop_coll)coll);
     return flat->inputs && flat->cursor && flat->outputs && flat->block ? HOOP_OK : HOOP_ERR_MEMORY;
 }
 

@@ -53,11 +53,6 @@ static unsigned char *stage_of(const struct hoop_flat *flat, const struct piece 
     return hoop_board_stage(flat->board, rank, stage) + piece->at;
 }
 
-static bool past_caches(const struct hoop_flat *flat, const struct hoop_flat_call *call)
-{
-    return call->vector >= flat->stream_least;
-}
-
 static const unsigned char *input(const struct hoop_flat_call *call, const struct piece *piece)
 {
     return (const unsigned char *)call->in + piece->first * element_of(call);
@@ -156,7 +151,7 @@ static void sum_block(struct hoop_flat *flat, const struct hoop_flat_call *call,
 {
     const size_t bytes = count * element_of(call);
 
-    if (past_caches(flat, call)) {
+    if (hoop_flat_streams(flat, call)) {
         hoop_direct_combine(flat, call, flat->block, count);
         hoop_kernel_copy_past(out, flat->block, bytes);
         out = flat->block;
@@ -216,7 +211,7 @@ static void take(const struct hoop_flat *flat, const struct hoop_flat_call *call
         const size_t step = least(bytes - at, STRIDE);
 
         prefetch(from + at + STRIDE, least(bytes - at - step, STRIDE));
-        if (past_caches(flat, call))
+        if (hoop_flat_streams(flat, call))
             hoop_kernel_copy_past(to + at, from + at, step);
         else
             hoop_kernel_copy(to + at, from + at, step);
@@ -313,7 +308,7 @@ enum hoop_status hoop_staged_run(struct hoop_flat *flat, const struct hoop_flat_
         first += piece.count;
         end_piece(flat, call, &piece);
     }
-    if (past_caches(flat, call))
+    if (hoop_flat_streams(flat, call))
         hoop_kernel_copies_done();
     HOOP_ATOMIC_FENCE();
     if (status == HOOP_OK && hoop_verdict_stands(flat->board)) /* what a rank lent may have been taken back */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "exec/flat.h"
 #include "harness.h"
 #include "hoop/plan.h"
 #include "tsan.h"
@@ -134,6 +135,22 @@ START_TEST(same_bits_as_plans)
 }
 END_TEST
 
+/* Results pass a cache by from where the buffers of all ranks fill three quarters of it: of all_reduce one vector in and one out a rank, of
+ * a gather no more than one of each together. */
+START_TEST(what_passes_the_caches)
+{
+    static const struct {
+        enum hoop_coll coll;
+        size_t ranks, least;
+    } cases[] = {{HOOP_ALL_REDUCE, 2, 6 << 20},     {HOOP_ALL_REDUCE, 8, 3 << 19}, {HOOP_ALL_TO_ALL, 4, 3 << 20},
+                 {HOOP_REDUCE_SCATTER, 2, 8 << 20}, {HOOP_REDUCE, 3, 6 << 20},     {HOOP_BROADCAST, 3, 6 << 20},
+                 {HOOP_ALL_GATHER, 5, 4 << 20},     {HOOP_GATHER, 8, 12 << 20},    {HOOP_SCATTER, 2, 12 << 20}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        ck_assert_uint_eq(hoop_flat_stream_least((size_t)32 << 20, cases[i].ranks, cases[i].coll), cases[i].least);
+}
+END_TEST
+
 /* ---- a stopped rank must not write into memory that a failed call has given back ---- */
 
 enum { READY = 1, GIVEN_BACK, LOOK_AGAIN };
@@ -195,6 +212,7 @@ int main(void)
 
     tcase_set_timeout(bits, CAP);
     tcase_set_timeout(letting_go, CAP);
+    tcase_add_test(bits, what_passes_the_caches);
     tcase_add_loop_test(bits, same_bits_as_plans, 2, 5);
     tcase_add_loop_test(letting_go, late_writer, 0, 3);
     if (!UNDER_TSAN) { /* it sees no race between processes, and is slow */
