@@ -96,7 +96,8 @@ struct hoop_card {
     /* what the rank waits for, as obs/recorder.h packs it, and since when; noted once it sleeps for it */
     _Alignas(HOOP_LINE) _Atomic uint64_t where;
     _Atomic uint64_t waits_since;
-    _Atomic int32_t processor; /* on which the rank was last seen to run, + 1; 0: not known (exec/spread.h) */
+    /* on which the rank was last seen to run, + 1; negative: it may use no other; 0: not known (exec/spread.h) */
+    _Atomic int32_t processor;
     /* comm/shrink.c: attempts that this rank has come to (UINT32_MAX: it has given up), and in which it has made the new communicator;
      * who is in and how they meet, of the attempt that this rank has fixed */
     _Alignas(HOOP_LINE) _Atomic uint32_t shrinks;
