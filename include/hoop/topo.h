@@ -36,6 +36,7 @@ enum hoop_topo_source {
     HOOP_TOPO_NVML,      /* NVIDIA's management library, on the machine that runs */
     HOOP_TOPO_NCCL_XML,  /* a topology file of NCCL or RCCL */
     HOOP_TOPO_SYSFS,     /* the kernel's /sys, of the machine that runs or a copy */
+    HOOP_TOPO_OVERRIDE,  /* a person, by hoop_topo_override */
     HOOP_TOPO_SOURCES
 };
 
@@ -166,6 +167,18 @@ HOOP_API enum hoop_status hoop_topo_detect_devices(struct hoop_topo **topo);
  * Errors: HOOP_ERR_ARG (not such a file; says what it is, if it can), HOOP_ERR_SYSTEM (cannot be read),
  * HOOP_ERR_UNSUPPORTED (a format version that the linked hwloc does not read), HOOP_ERR_MEMORY. */
 HOOP_API enum hoop_status hoop_topo_load(struct hoop_topo **topo, const char *path);
+
+/* State single facts of a machine over what all sources say: those in a text file, a line each.
+ *
+ * topo         nobody else may read it meanwhile. After a failure it may have some of the facts: free it.
+ * path         lines "NODE FACT VALUE" or "NODE NODE FACT VALUE"; a node by its label, bus id or name ("GPU0", "0000:41:00.0", "mlx5_0"); what stands
+ *              behind # is not read. Of a node: numa (the branch of PCI that it is on is near that NUMA node), the facts of struct
+ *              hoop_topo_node by their names, and those of its link upwards: width, gigatransfers, gigabytes_per_second, nanoseconds and so on.
+ *              Of two: p2p (yes, no), nvlink and xgmi (how many links; 0: none), and the facts of the link between them.
+ *              Units are those of the structures above.
+ * Blocking: on the file.   Threads: any.
+ * Errors: HOOP_ERR_ARG (a line that is no fact, with its number; not a file), HOOP_ERR_SYSTEM (cannot be read), HOOP_ERR_MEMORY. */
+HOOP_API enum hoop_status hoop_topo_override(struct hoop_topo *topo, const char *path);
 
 /* Write all that is known of a machine in hoop's own form (lib/topo/own.c), an XML text that hoop_topo_load reads: what was read is the same
  * machine, with the same digest, and hwloc need not be asked again.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* The orders in which the ranks' devices stand on the machine's rings, for calls that run as kernels.
  *
- * Rank 0 looks at the topology, that of HOOP_TOPO_FILE or of this machine, which a process reads once, and searches for rings through the
+ * Rank 0 looks at the topology, that of HOOP_TOPO_FILE or of this machine, which a process reads once, with the facts of HOOP_TOPO_FACTS over it, and searches for rings through the
  * ranks' devices, known by their bus ids. All get the orders from it, so they are the same on all ranks whatever each of them sees. Where
  * there are none plans go by the ranks' numbers, and comm->device_way says why.
  */
@@ -19,7 +19,7 @@ enum { MOST = HOOP_MAX_CHANNELS * HOOP_TOPO_SEARCH_DEVICES, WHY = 160 };
 
 /* What rank 0 tells. */
 struct told {
-    uint8_t failed; /* HOOP_TOPO_FILE cannot be had: why */
+    uint8_t failed; /* HOOP_TOPO_FILE or HOOP_TOPO_FACTS cannot be had: why */
     uint8_t orders;
     uint8_t rank[MOST];
     char why[WHY]; /* no orders: the reason; "": none is needed */
@@ -38,18 +38,24 @@ static void read_machine(void)
 static struct hoop_topo *look(const struct hoop_comm *comm, struct told *told, bool *own)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    const struct hoop_setting_value *file = &comm->settings.value[HOOP_SETTING_TOPO_FILE];
+    const struct hoop_setting_value *file = &comm->settings.value[HOOP_SETTING_TOPO_FILE],
+                                    *facts = &comm->settings.value[HOOP_SETTING_TOPO_FACTS];
     struct hoop_topo *topo = NULL;
 
-    *own = !file->empty;
+    *own = !file->empty || !facts->empty;
     if (!*own) {
         pthread_once(&once, read_machine);
         snprintf(told->why, WHY, "%s", machine_error);
         return machine;
     }
-    if (hoop_topo_load(&topo, file->word) != HOOP_OK) {
+    enum hoop_status status = file->empty ? hoop_topo_detect_devices(&topo) : hoop_topo_load(&topo, file->word);
+    if (status == HOOP_OK && !facts->empty)
+        status = hoop_topo_override(topo, facts->word);
+    if (status != HOOP_OK) {
         told->failed = 1;
         snprintf(told->why, WHY, "%s", hoop_error_text());
+        hoop_topo_free(topo);
+        topo = NULL;
     }
     return topo;
 }

@@ -6,7 +6,7 @@
 #include "comm/comm.h"
 
 /* Agree on comm->orders, NULL: those of numbers; collective, of ranks whose calls run as kernels. comm->device_way goes on with what came
- * out. Errors: those of a collective, concluded; HOOP_ERR_SETUP where HOOP_TOPO_FILE cannot be read, on all ranks, which then still have their
+ * out. Errors: those of a collective, concluded; HOOP_ERR_SETUP where HOOP_TOPO_FILE or HOOP_TOPO_FACTS cannot be read, on all ranks, which then still have their
  * links. */
 enum hoop_status hoop_device_order(struct hoop_comm *comm);
 

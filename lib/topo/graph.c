@@ -429,7 +429,7 @@ const char *hoop_topo_link_name(enum hoop_topo_link_kind kind)
 const char *hoop_topo_source_name(enum hoop_topo_source source)
 {
     static const char *const names[HOOP_TOPO_SOURCES] = {"unknown",     "hwloc", "hwloc XML", "synthetic", "device id",
-                                                         "CUDA driver", "NVML",  "NCCL XML",  "sysfs"};
+                                                         "CUDA driver", "NVML",  "NCCL XML",  "sysfs",     "override"};
 
     return source < HOOP_TOPO_SOURCES ? names[source] : "?";
 }

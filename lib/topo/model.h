@@ -163,6 +163,13 @@ enum hoop_topo_form { HOOP_TOPO_FORM_HWLOC, HOOP_TOPO_FORM_NCCL, HOOP_TOPO_FORM_
  * Errors: HOOP_ERR_ARG, HOOP_ERR_UNSUPPORTED, with the cure. */
 enum hoop_status hoop_topo_recognize(const char *text, const char *name, enum hoop_topo_form *form);
 
+/* The whole of a file of at most 64 MiB, with its size and a final NUL; hoop_free it, after a failure, too.
+ * Errors: HOOP_ERR_SYSTEM, HOOP_ERR_ARG (no such file, or a NUL in it), HOOP_ERR_MEMORY. */
+enum hoop_status hoop_topo_read_text(const char *path, char **text, size_t *size);
+
+/* hoop_topo_override with the text itself; name: of the text, for errors. Any text is safe to give. */
+enum hoop_status hoop_topo_override_text(struct hoop_topo *topo, const char *text, const char *name);
+
 /* Make a topology from what hoop_topo_write wrote; text ends with a NUL. Any text is safe to give.
  * Errors: HOOP_ERR_ARG, HOOP_ERR_UNSUPPORTED (another version), HOOP_ERR_MEMORY. */
 enum hoop_status hoop_topo_read_own(struct hoop_topo **topo, const char *text, const char *name);

@@ -95,9 +95,9 @@ enum hoop_topo_class hoop_topo_path_class(const struct hoop_topo *topo, int a, i
     if (node_at(topo, meet)->kind == HOOP_TOPO_PCI_BRIDGE)
         return bridges_between(topo, a, meet) <= most && bridges_between(topo, b, meet) <= most ? HOOP_TOPO_PIX
                                                                                                 : HOOP_TOPO_PXB;
-    if (node_at(topo, meet)->kind == HOOP_TOPO_HOST_BRIDGE)
-        return HOOP_TOPO_PHB;
     const struct hoop_topo_place *place_a = &topo->place[a], *place_b = &topo->place[b];
+    if (node_at(topo, meet)->kind == HOOP_TOPO_HOST_BRIDGE) /* a virtual machine may show one for the devices of all */
+        return far_apart(place_a, place_b) ? HOOP_TOPO_SYS : HOOP_TOPO_PHB;
     if ((place_a->adrift || place_b->adrift) && !far_apart(place_a, place_b))
         return HOOP_TOPO_CLASS_UNKNOWN;
     if (!hwloc_bitmap_isequal(place_a->numas, place_b->numas))

@@ -132,6 +132,19 @@ static enum hoop_status read_form(struct hoop_topo **topo, enum hoop_topo_form f
     }
 }
 
+enum hoop_status hoop_topo_read_text(const char *path, char **text, size_t *size)
+{
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (file < 0)
+        return hoop_fail_errno(HOOP_ERR_SYSTEM, "%s", path);
+    const enum hoop_status status = read_whole(path, file, text, size);
+    close(file);
+    if (status == HOOP_OK && strlen(*text) + 1 != *size)
+        return hoop_fail(HOOP_ERR_ARG, "%s: not a text: it has a NUL at byte %zu", path, strlen(*text));
+    return status;
+}
+
 static enum hoop_status load_file(struct hoop_topo **topo, const char *path)
 {
     char *text = NULL;
@@ -141,14 +154,7 @@ static enum hoop_status load_file(struct hoop_topo **topo, const char *path)
 
     if (stat(path, &about) == 0 && S_ISDIR(about.st_mode))
         return hoop_topo_read_sysfs(topo, path);
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-
-    if (file < 0)
-        return hoop_fail_errno(HOOP_ERR_SYSTEM, "%s", path);
-    enum hoop_status status = read_whole(path, file, &text, &size);
-    close(file);
-    if (status == HOOP_OK && strlen(text) + 1 != size)
-        status = hoop_fail(HOOP_ERR_ARG, "%s: not a text: it has a NUL at byte %zu", path, strlen(text));
+    enum hoop_status status = hoop_topo_read_text(path, &text, &size);
     if (status == HOOP_OK)
         status = hoop_topo_recognize(text, path, &form);
     if (status == HOOP_OK)

@@ -3,7 +3,7 @@
 # lines, its seeds. Build with configure --enable-fuzz CC=clang; run with tests/fuzz/run, or all at once: make check-fuzz.
 fuzz_harnesses = tests/fuzz/fuzz_cursor tests/fuzz/fuzz_unique_id tests/fuzz/fuzz_hello tests/fuzz/fuzz_settings \
 	tests/fuzz/fuzz_plan tests/fuzz/fuzz_model tests/fuzz/fuzz_wisdom tests/fuzz/fuzz_tcp tests/fuzz/fuzz_topo tests/fuzz/fuzz_sysfs tests/fuzz/fuzz_launch \
-	tests/fuzz/fuzz_flight tests/fuzz/fuzz_peer tests/fuzz/fuzz_lists
+	tests/fuzz/fuzz_flight tests/fuzz/fuzz_peer tests/fuzz/fuzz_lists tests/fuzz/fuzz_facts
 if TRAINER
 fuzz_harnesses += tests/fuzz/fuzz_idx
 endif
@@ -66,6 +66,10 @@ tests_fuzz_fuzz_lists_SOURCES = tests/fuzz/fuzz_lists.c tools/run/hosts.c
 tests_fuzz_fuzz_lists_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_fuzz_fuzz_lists_LDADD = $(TEST_LIBS)
 tests_fuzz_fuzz_lists_LDFLAGS = $(fuzz_link)
+tests_fuzz_fuzz_facts_SOURCES = tests/fuzz/fuzz_facts.c
+tests_fuzz_fuzz_facts_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_fuzz_fuzz_facts_LDADD = $(TEST_LIBS)
+tests_fuzz_fuzz_facts_LDFLAGS = $(fuzz_link)
 tests_fuzz_fuzz_idx_SOURCES = tests/fuzz/fuzz_idx.c trainer/idx.c trainer/fail.c
 tests_fuzz_fuzz_idx_CPPFLAGS = $(TEST_CPPFLAGS) $(ZLIB_CFLAGS)
 tests_fuzz_fuzz_idx_LDADD = $(TEST_LIBS) $(ZLIB_LIBS)
@@ -79,4 +83,4 @@ EXTRA_DIST += tests/fuzz/run tests/fuzz/corpus/settings/size tests/fuzz/corpus/s
 	tests/fuzz/corpus/unique_id/ipv6 tests/fuzz/corpus/plan/ring tests/fuzz/corpus/plan/dbtree tests/fuzz/corpus/plan/recdbl tests/fuzz/corpus/model/whole tests/fuzz/corpus/wisdom/two \
 	tests/fuzz/corpus/topo/nccl tests/fuzz/corpus/topo/template tests/fuzz/corpus/topo/own tests/fuzz/corpus/sysfs/box \
 	tests/fuzz/corpus/launch/hydra tests/fuzz/corpus/launch/slurm tests/fuzz/corpus/launch/hosts tests/fuzz/corpus/launch/place tests/fuzz/corpus/launch/torchrun \
-	tests/fuzz/corpus/launch/srun tests/fuzz/corpus/lists/network tests/fuzz/corpus/lists/groups tests/fuzz/corpus/lists/interfaces tests/fuzz/corpus/lists/hosts
+	tests/fuzz/corpus/launch/srun tests/fuzz/corpus/facts/all tests/fuzz/corpus/lists/network tests/fuzz/corpus/lists/groups tests/fuzz/corpus/lists/interfaces tests/fuzz/corpus/lists/hosts

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* The communicator takes the orders of its rings from the topology: five fake GPUs whose NVLinks make a circle that is not that of their
  * bus ids (topo/circle.xml). Sums are right by every algorithm that follows orders, on one channel and on several; what is told names the
- * circle; where a device is not in the topology the ranks' numbers stand, with the reason; a file that cannot be read is an error. */
+ * circle; where a device is not in the topology the ranks' numbers stand, with the reason; stated facts
+ * go over the file; a file that cannot be read is an error. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cuda_help.h"
 #include "harness.h"
@@ -134,6 +136,36 @@ START_TEST(no_such_file)
 }
 END_TEST
 
+static void facts(const char *text)
+{
+    char path[] = "/tmp/hoop-facts-XXXXXX";
+    const int file = mkstemp(path);
+
+    ck_assert(file >= 0 && write(file, text, strlen(text)) == (ssize_t)strlen(text) && close(file) == 0);
+    setenv("HOOP_TOPO_FACTS", path, 1);
+}
+
+/* A person knows of another circle, by nearer links. */
+START_TEST(by_facts)
+{
+    settings("ring", "1");
+    facts(
+        "GPU0 GPU2 nvlink 0\nGPU0 GPU3 nvlink 0\nGPU1 GPU3 nvlink 0\nGPU1 GPU4 nvlink 0\nGPU2 GPU4 nvlink 0\n"
+        "GPU0 GPU1 nvlink 4\nGPU1 GPU2 nvlink 4\nGPU2 GPU3 nvlink 4\nGPU3 GPU4 nvlink 4\n0000:50:00.0 GPU0 nvlink 4\n");
+    harness_threads(RANKS, body, "in the order of 2 rings of the topology: 0 1 2 3 4 and so on");
+    unlink(getenv("HOOP_TOPO_FACTS"));
+}
+END_TEST
+
+START_TEST(no_such_fact)
+{
+    settings("ring", "1");
+    facts("GPU0 GPU1 nvlink 4\nGPU5 numa 0\n");
+    harness_run(RANKS, harness_refused, ":2: there is no 'GPU5'", 60);
+    unlink(getenv("HOOP_TOPO_FACTS"));
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     const char *source = getenv("TEST_SOURCE");
@@ -151,6 +183,8 @@ int main(int argc, char **argv)
     tcase_add_loop_test(tests, by_the_circle, 0, 8);
     tcase_add_test(tests, by_numbers);
     tcase_add_test(tests, no_such_file);
+    tcase_add_test(tests, by_facts);
+    tcase_add_test(tests, no_such_fact);
     suite_add_tcase(suite, tests);
     return harness_suite(suite);
 }

@@ -120,6 +120,53 @@ expect box.paths --input box.xml --nccl
 expect two-nodes.matrix --input 'synthetic:pack:2 [numa(memory=4GB)] core:2 pu:2'
 expect two-nodes.matrix -mp --input 'synthetic:pack:2 [numa(memory=4GB)] core:2 pu:2'
 
+# What a person states goes over what the file says: the GPU is near another NUMA node, links are slower, gone or new.
+cat >"$scratch/facts" <<'END'
+# GPU2 hangs on a host bridge that the firmware puts elsewhere
+GPU2       numa 1
+mlx5_10    port_speed 12.5
+0000:06:00.0 gigabytes_per_second 3.5   # stated, whatever width says
+0000:06:00.0 width 8
+GPU0       width 8
+GPU0       gigatransfers 16
+GPU0 GPU1  p2p no
+GPU0 GPU1  nvlink 0
+GPU2 GPU3  nvlink 4
+END
+"$tool" --input box.xml --facts "$scratch/facts" >"$scratch/out" || failed=1
+[ "$(sed -n '2,5p' "$scratch/out")" = $'GPU0\t X \tPXB\tSYS\tSYS\tPIX\tSYS\t0-3\t0\t\tN/A
+GPU1\tPXB\t X \tSYS\tSYS\tPXB\tSYS\t0-3\t0\t\tN/A
+GPU2\tSYS\tSYS\t X \tNV4\tSYS\tNODE\t4-7\t1\t\tN/A
+GPU3\tSYS\tSYS\tNV4\t X \tSYS\tPHB\t4-7\t1\t\tN/A' ] || { echo "failed: --facts -m"; cat "$scratch/out"; failed=1; }
+HOOP_TOPO_FACTS=$scratch/facts "$tool" --input box.xml --json 2>"$scratch/err" >"$scratch/out" || failed=1
+for fact in '"port_gigabytes_per_second": {"value": 12.5, "source": "override"}' '"gigabytes_per_second": {"value": 3.5, "source": "override"}' \
+    '"gigabytes_per_second": {"value": 15.753846153846155, "source": "override"}' '"count": {"value": 4, "source": "override"}' \
+    '"from": "GPU1", "to": "GPU0", "read": "NS"'; do
+    grep -qF "$fact" "$scratch/out" || { echo "failed: --facts --json without $fact"; failed=1; }
+done
+grep -q 'HOOP_TOPO_FACTS' "$scratch/err" || { echo "failed: no word of HOOP_TOPO_FACTS"; failed=1; }
+"$tool" --input box.xml --facts "$scratch/facts" --export hoop >"$scratch/own.xml" && "$tool" --input "$scratch/own.xml" --export hoop | diff <(plain "$scratch/own.xml") <(plain -) || failed=1
+refuse 1 'nowhere.facts' --input box.xml --facts nowhere.facts
+while read -r pattern fact; do
+    printf '\n%s\n' "$fact" >"$scratch/wrong"
+    refuse 1 ":2: .*${pattern//_/ }" --input box.xml --facts "$scratch/wrong"
+done <<'END'
+there_is_no_"GPU9" GPU9 numa 1
+numa_cannot_be_"7" GPU0 numa 7
+too_few_words GPU0 numa
+too_few_words,_or a b c d e
+has_no_fact_"port.speed" GPU0 port_speed 1
+from_0_to_64 GPU0 width 99
+width_cannot_be_"x8" 0000:03:00.0 width x8
+the_two_are_one GPU0 GPU0 p2p no
+between_two_GPUs GPU0 NIC0 p2p no
+yes_or_no GPU0 GPU1 p2p maybe
+join_two_GPUs GPU0 NIC0 nvlink 3
+side_by_side GPU0 GPU1 nvlink 65
+where_a_link_joins GPU0 GPU2 gigabytes_per_second 3
+of_a_device_or_bridge Machine numa 1
+END
+
 # said TEXT ARGUMENTS: the output is that text.
 said() {
     text=$1

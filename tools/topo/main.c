@@ -45,12 +45,14 @@ enum {
     KEY_SVG,
     KEY_DOCTOR,
     KEY_MEASURE,
-    KEY_EXPORT
+    KEY_EXPORT,
+    KEY_FACTS
 };
 
 struct request {
     enum mode mode;
     const char *input;
+    const char *facts;
     char devices[1024]; /* of -i, and the arguments of -p; "": all */
     long number;        /* of -c */
     long level;         /* of -n: hosts, or how near; -1: not given */
@@ -101,6 +103,11 @@ static const struct argp_option options[] = {
      "of NCCL or RCCL, a "
      "copy of /sys (a folder, or an archive such as hwloc-gather-topology makes), or "
      "synthetic:DESCRIPTION in hwloc's words. Without it the file that HOOP_TOPO_FILE names, where that is set",
+     0},
+    {"facts", KEY_FACTS, "FILE", 0,
+     "state single facts over what is found: lines such as GPU0 numa 1, mlx5_0 port_speed 25 or GPU0 GPU1 p2p no. "
+     "Without "
+     "it the file that HOOP_TOPO_FACTS names, where that is set",
      0},
     {NULL, 0, NULL, 0, NULL, 0},
 };
@@ -196,6 +203,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case KEY_INPUT:
         request->input = argument;
         return 0;
+    case KEY_FACTS:
+        request->facts = argument;
+        return 0;
     case KEY_PEERS:
         return take_peers(state, argument, request);
     case KEY_EXPORT:
@@ -256,6 +266,7 @@ static const struct hoop_manual_section sections[] = {
                  " hoop-topo --doctor              what to mend on this machine\n"
                  " hoop-topo --measure             how fast memory goes from core to core\n"
                  " hoop-topo --rings               which rings the links allow, and what limits them\n"
+                 " hoop-topo --facts my.facts      what a person knows better, say GPU0 numa 1\n"
                  " hoop-topo --rings -n 4          the same over four such hosts\n"},
     {"EXIT CODES", "0\tthe machine was shown\n"
                    "1\tit cannot be read, the output cannot be written, or --doctor found something wrong\n"
@@ -264,6 +275,7 @@ static const struct hoop_manual_section sections[] = {
 };
 
 static const struct hoop_manual_words words[] = {{"input", "@file"},
+                                                 {"facts", "@file"},
                                                  {"p2p", "r w n a p"},
                                                  {"export", "json svg dot nccl hwloc hoop"},
                                                  {"nearest_gpus", "0 1 2 3 4 5"},
@@ -368,45 +380,69 @@ static bool show(const struct hoop_topo *topo, const struct request *request, co
     return true;
 }
 
-/* What HOOP_TOPO_FILE names stands for this machine, as it does where communicators look for rings; NULL: it names nothing, or the mode is
- * about what only this machine can tell. */
-static const char *stand_in(const struct request *request)
+/* A copy of the value of a setting, to be freed; NULL: it is not set (or no memory). */
+static char *setting_of(const char *name)
 {
     struct hoop_setting setting;
 
-    if (request->input != NULL || request->mode == DOCTOR || request->mode == MEASURE)
-        return NULL;
     for (int i = 0; hoop_setting_get(i, &setting); i++)
-        if (strcmp(setting.name, "TOPO_FILE") == 0 && *setting.value != '\0') {
-            fprintf(stderr, "hoop-topo: HOOP_TOPO_FILE: this is %s, not this machine\n", setting.value);
-            return setting.value;
-        }
+        if (strcmp(setting.name, name) == 0 && *setting.value != '\0')
+            return strdup(setting.value);
     return NULL;
+}
+
+/* What HOOP_TOPO_FILE names stands for this machine, as it does where communicators look for rings, but not in a mode about what only this
+ * machine can tell; and HOOP_TOPO_FACTS goes over it. */
+static void ask_settings(struct request *request, const char *file, const char *facts)
+{
+    if (file != NULL && request->input == NULL && request->mode != DOCTOR && request->mode != MEASURE) {
+        fprintf(stderr, "hoop-topo: HOOP_TOPO_FILE: this is %s, not this machine\n", file);
+        request->input = file;
+    }
+    if (facts != NULL && request->facts == NULL) {
+        fprintf(stderr, "hoop-topo: HOOP_TOPO_FACTS: with the facts of %s\n", facts);
+        request->facts = facts;
+    }
+}
+
+static enum hoop_status read_machine(const struct request *request, struct hoop_topo **topo, bool *reported)
+{
+    enum hoop_status status =
+        request->input != NULL ? load_archive(topo, request->input, reported) : hoop_topo_detect_devices(topo);
+
+    return status == HOOP_OK && request->facts != NULL ? hoop_topo_override(*topo, request->facts) : status;
+}
+
+/* Read the machine, and show it. */
+static bool run(const struct request *request)
+{
+    struct hoop_topo *topo = NULL;
+    bool reported = false, done = false;
+
+    if (read_machine(request, &topo, &reported) == HOOP_OK) {
+        bool *shown = request->devices[0] != '\0' ? select_devices(topo, request->devices) : NULL;
+
+        done = (request->devices[0] == '\0' || shown != NULL) && show(topo, request, shown);
+        free(shown);
+    } else if (!reported) {
+        fprintf(stderr, "hoop-topo: %s\n", hoop_last_error(NULL));
+    }
+    hoop_topo_free(topo);
+    return done;
 }
 
 int main(int argc, char **argv)
 {
     struct request request = {.mode = MATRIX, .level = -1};
-    struct hoop_topo *topo = NULL;
-    bool reported = false;
 
     translate(argc, argv);
     if (hoop_manual_parse(&manual, argc, argv, 0, &request) != 0)
         return EXIT_FAILURE;
-    const char *given = stand_in(&request);
-    if (given != NULL)
-        request.input = given;
-    const enum hoop_status status =
-        request.input != NULL ? load_archive(&topo, request.input, &reported) : hoop_topo_detect_devices(&topo);
-    if (status != HOOP_OK) {
-        if (!reported)
-            fprintf(stderr, "hoop-topo: %s\n", hoop_last_error(NULL));
-        return EXIT_FAILURE;
-    }
-    bool *shown = request.devices[0] != '\0' ? select_devices(topo, request.devices) : NULL;
-    const bool done = (request.devices[0] == '\0' || shown != NULL) && show(topo, &request, shown);
-    free(shown);
-    hoop_topo_free(topo);
+    char *file = setting_of("TOPO_FILE"), *facts = setting_of("TOPO_FACTS");
+    ask_settings(&request, file, facts);
+    const bool done = run(&request);
+    free(file);
+    free(facts);
     if (!done)
         return EXIT_FAILURE;
     if (fflush(stdout) != 0 || ferror(stdout)) {
