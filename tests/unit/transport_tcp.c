@@ -188,6 +188,44 @@ START_TEST(next_address)
 }
 END_TEST
 
+/* Of a domain that connects both ways each rank has a link that it connects itself; both carry frames, and only the connector learns that
+ * nobody is there any more. */
+START_TEST(both_ways)
+{
+    struct hoop_tcp_setup both = {.key = "right", .interfaces = "", .both_ways = true};
+    struct tcp_domain *low = open_rank(0, &both), *high = open_rank(1, &both), *gone = open_rank(2, &both);
+    const uint64_t end = hoop_now() + soon;
+    unsigned char in[2] = {0}, out = 7;
+
+    for (int lane = 0; lane < 2; lane++) {
+        struct hoop_link *from = connect_to(low, high, lane), *to = connect_to(high, low, lane);
+        const struct tcp_link *connects = (struct tcp_link *)(lane == 0 ? from : to),
+                              *waits = (struct tcp_link *)(lane == 0 ? to : from);
+        ck_assert(connects->state == TCP_CONNECTING && waits->state == TCP_WAITING);
+        ck_assert_int_eq(to->transport->recv(to, &in[lane], 1, TAG), HOOP_OK);
+        ck_assert_int_eq(from->transport->send(from, &out, 1, TAG, 0), HOOP_OK);
+        while (to->received_done == 0 && hoop_now() < end) {
+            hoop_transport_tcp.progress(&low->head);
+            hoop_transport_tcp.progress(&high->head);
+        }
+        ck_assert_int_eq(in[lane], 7);
+        from->transport->disconnect(from);
+        to->transport->disconnect(to);
+    }
+    struct hoop_link *lost = connect_to(high, low, 1), *never = connect_to(gone, high, 0);
+    close_rank(low);
+    ck_assert_int_eq(lost->transport->recv(lost, in, 1, TAG), HOOP_OK);
+    while (lost->status == HOOP_OK && hoop_now() < end)
+        hoop_transport_tcp.progress(&high->head);
+    ck_assert_int_eq(lost->status, HOOP_ERR_PEER);
+    ck_assert_int_eq(never->status, HOOP_OK);
+    lost->transport->disconnect(lost);
+    never->transport->disconnect(never);
+    close_rank(high);
+    close_rank(gone);
+}
+END_TEST
+
 /* ---- strangers ---- */
 
 static int knock(const struct tcp_domain *domain)
@@ -436,6 +474,7 @@ int main(void)
     tcase_add_test(tests, order_of_tries);
     tcase_add_test(tests, no_loopback_is_told);
     tcase_add_test(tests, next_address);
+    tcase_add_test(tests, both_ways);
     tcase_add_test(tests, strangers);
     tcase_add_test(tests, late_receive);
     tcase_add_test(tests, taken_late);

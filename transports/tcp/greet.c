@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* Listening, connecting, and how both ends of a connection learn that they are the right ones.
  *
- *     lower rank -> higher    hello      who, to whom, lane, generation, shape; code over that and the listener's nonce
- *     higher -> lower         welcome    code over the same and both nonces
+ *     connector -> listener    hello      who, to whom, lane, generation, shape; code over that and the listener's nonce
+ *     listener -> connector    welcome    code over the same and both nonces
  *
  * Nonces are the domains', which the ranks have told each other when they met; a hello is taken once. So a recorded one is worth
  * nothing, and no round trip is spent on a challenge. A stranger gets a place of a fixed number for a short time, and no byte.
@@ -54,16 +54,15 @@ bool tcp_hello_read(const struct tcp_domain *domain, const unsigned char data[TC
     const uint32_t own = (uint32_t)domain->head.rank;
     unsigned char expected[HOOP_AUTH_MAC];
 
-    hello->from = own > 0 ? (int)hoop_get_u32_range(&reader, 0, own - 1) : -1;
-    if (own == 0)
-        return false;
+    hello->from = (int)hoop_get_u32_range(&reader, 0, (uint32_t)domain->head.ranks - 1);
     hello->to = (int)hoop_get_u32_range(&reader, own, own);
     hello->lane = (int)hoop_get_u32_range(&reader, 0, (uint32_t)domain->lanes - 1);
     hello->generation = hoop_get_u32_range(&reader, 1, UINT32_MAX);
     hello->slots = hoop_get_u32_range(&reader, (uint32_t)domain->slots, (uint32_t)domain->slots);
     hello->frame = hoop_get_u64_range(&reader, domain->frame, domain->frame);
     hoop_get_bytes(&reader, hello->nonce, TCP_NONCE);
-    if (reader.failed || memcmp(magic, hello_magic, sizeof hello_magic) != 0)
+    if (reader.failed || memcmp(magic, hello_magic, sizeof hello_magic) != 0 || hello->from == domain->head.rank ||
+        tcp_dials(domain, hello->from, hello->lane))
         return false;
     hello_code(domain, data, domain->nonce, expected);
     return hoop_auth_equal(expected, data + TCP_HELLO - HOOP_AUTH_MAC, sizeof expected);
@@ -95,7 +94,7 @@ bool tcp_welcome_fits(const struct tcp_link *link, const unsigned char welcome[T
            hoop_auth_equal(welcome + sizeof welcome_magic, expected, sizeof expected);
 }
 
-/* ---- the lower rank ---- */
+/* ---- who connects ---- */
 
 static void watch(struct tcp_domain *domain, struct tcp_source *source, uint32_t events)
 {
@@ -201,7 +200,7 @@ void tcp_greet(struct tcp_link *link)
     hear_welcome(link);
 }
 
-/* ---- the higher rank ---- */
+/* ---- who listens ---- */
 
 static bool listen_on(struct tcp_domain *domain, int family, uint16_t port)
 {

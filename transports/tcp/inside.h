@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* Inside of the tcp transport.
  *
- * A link is one socket. The rank with the lower number connects, trying the peer's addresses one by one; the other takes the
+ * A link is one socket. The rank with the lower number (tcp_dials) connects, trying the peer's addresses one by one; the other takes the
  * connection from its listener. The first bytes of a connection prove to both that the other holds the key and is the rank, lane and
  * generation that it says (greet.c): the k-th link of a pair and lane meets the k-th of the other side. Then frames flow both ways
  * (stream.c), each behind a header that also says how many frames its sender has taken, so nobody sends more than the receiver
@@ -152,7 +152,7 @@ struct tcp_domain {
     unsigned tries;          /* to read it straight */
     unsigned queued;         /* entries of out of all links that live */
     unsigned char key[HOOP_AUTH_KEY], nonce[TCP_NONCE], home[HOOP_NET_HOME];
-    bool loopback;
+    bool loopback, both_ways;
     struct tcp_source listener[TCP_LISTENERS];
     uint16_t port[TCP_LISTENERS];
     int addresses;
@@ -167,6 +167,12 @@ struct tcp_domain {
 static inline struct tcp_domain *tcp_domain_of(const struct tcp_link *link)
 {
     return (struct tcp_domain *)link->head.domain;
+}
+
+/* Does this rank connect to the peer on that lane? The other one waits for it. */
+static inline bool tcp_dials(const struct tcp_domain *domain, int peer, int lane)
+{
+    return (domain->head.rank < peer) != (domain->both_ways && lane % 2 == 1);
 }
 
 /* Has the peer waited long enough to hear what has been taken? */

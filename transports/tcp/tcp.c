@@ -71,6 +71,7 @@ static enum hoop_status check_setup(const struct hoop_domain_setup *setup)
 static enum hoop_status start(struct tcp_domain *domain, const struct hoop_tcp_setup *tcp)
 {
     memcpy(domain->key, tcp->key, sizeof domain->key);
+    domain->both_ways = tcp->both_ways;
     hoop_auth_random(domain->nonce, sizeof domain->nonce);
     hoop_net_home(domain->home);
     domain->poll = epoll_create1(EPOLL_CLOEXEC);
@@ -182,6 +183,14 @@ static enum hoop_status check_peer(const struct tcp_domain *domain, int peer, in
     return status;
 }
 
+static int try_twice(struct hoop_address tries[TCP_TRIES], int count)
+{
+    const int more = count < TCP_TRIES - count ? count : TCP_TRIES - count;
+
+    memcpy(tries + count, tries, (size_t)more * sizeof *tries);
+    return count + more;
+}
+
 static enum hoop_status tcp_connect(struct hoop_domain *head, int peer, int lane, const unsigned char *data,
                                     size_t size, struct hoop_link **result)
 {
@@ -192,7 +201,9 @@ static enum hoop_status tcp_connect(struct hoop_domain *head, int peer, int lane
     const enum hoop_status status = check_peer(domain, peer, lane, data, size, &blob);
     if (status != HOOP_OK)
         return status;
-    const int count = tcp_tries(domain, &blob, tries);
+    int count = tcp_tries(domain, &blob, tries);
+    if (domain->both_ways) /* silence is to mean something: one lost packet must not be it */
+        count = try_twice(tries, count);
     if (count == 0)
         return hoop_fail(HOOP_ERR_SETUP,
                          "rank %d has told no address at which rank %d can reach it. Set HOOP_IFACE on its host to an "
@@ -210,7 +221,7 @@ static enum hoop_status tcp_connect(struct hoop_domain *head, int peer, int lane
         link->next->back = &link->next;
     domain->links = link;
     domain->living[peer * domain->lanes + lane] = link;
-    if (head->rank < peer) {
+    if (tcp_dials(domain, peer, lane)) {
         link->tries_count = count;
         tcp_try_next(link, NULL);
     } else {

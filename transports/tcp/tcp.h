@@ -10,6 +10,8 @@ struct hoop_tcp_setup {
     unsigned char key[HOOP_AUTH_KEY]; /* the communicator's; who does not hold it can neither connect nor answer */
     const char *interfaces;           /* as wire/iface.h has it; "": all that other hosts may be told of */
     uint16_t first_port, last_port;   /* listen on one of these; 0: any */
+    bool
+        both_ways; /* on odd lanes the higher rank connects, not the lower: with two lanes each learns when nobody listens any more */
 };
 
 #endif
