@@ -88,7 +88,8 @@ enum hoop_status hoop_hosts_open(struct hoop_comm *comm, const struct hoop_uniqu
     hoop_boot_key(id, "tcp", tcp.key);
     status = hoop_transport_tcp.open(&setup, &comm->hosts.domain);
     if (status == HOOP_OK) {
-        setup.lanes = 1;
+        setup.lanes = HOOP_COUNCIL_LANES;
+        tcp.both_ways = true;
         setup.frame = HOOP_FAR_FRAME;
         setup.slots = HOOP_FAR_SLOTS;
         hoop_boot_key(id, "watch", tcp.key);
@@ -253,16 +254,34 @@ static void note_others(const struct hoop_comm *comm)
     }
 }
 
+static enum hoop_status call_council(struct hoop_comm *comm)
+{
+    struct hoop_hosts *hosts = &comm->hosts;
+
+    hosts->places = hoop_calloc((size_t)comm->ranks, sizeof *hosts->places);
+    if (hosts->places == NULL)
+        return HOOP_ERR_MEMORY;
+    for (int rank = 0; rank < comm->ranks; rank++) {
+        const struct hoop_host_address *address = &hosts->self[rank].watch;
+        hosts->places[rank] = (struct hoop_council_place){hosts->of[rank], address->data, address->size};
+    }
+    return hoop_council_new(&hosts->far->council, hosts->watch, hosts->places);
+}
+
 enum hoop_status hoop_hosts_join(struct hoop_comm *comm)
 {
     struct hoop_hosts *hosts = &comm->hosts;
     enum hoop_status status = HOOP_OK;
 
-    if (hosts->count == 1 || comm->rank != hosts->leader)
+    if (hosts->count == 1)
         return HOOP_OK;
-    note_others(comm);
     status = hoop_far_new(&hosts->far, hosts->watch, comm->ranks, hosts->count,
                           hoop_setting_number(&comm->settings, HOOP_SETTING_SILENT));
+    if (status == HOOP_OK && comm->ranks <= HOOP_SHRINK_RANKS)
+        status = call_council(comm);
+    if (comm->rank != hosts->leader)
+        return status;
+    note_others(comm);
     for (int rank = 0; rank < comm->ranks && status == HOOP_OK; rank++)
         if (rank != comm->rank && (comm->rank == 0 || rank == 0) && leads(hosts, rank))
             status = join_leader(comm, rank);
@@ -287,8 +306,9 @@ void hoop_hosts_close(struct hoop_comm *comm)
 
     for (int i = 0; hosts->far && i < hosts->far->links; i++)
         hosts->watch->transport->disconnect(hosts->far->link[i].link);
+    hoop_far_free(hosts->far); /* with links of the domain */
     close_domains(hosts);
-    hoop_far_free(hosts->far);
+    hoop_free(hosts->places);
     hoop_free(hosts->of);
     hoop_free(hosts->self);
     *hosts = (struct hoop_hosts){.count = 1};

@@ -28,8 +28,9 @@ struct hoop_hosts {
     int leader;        /* the first rank of this host */
     int *of;           /* of each rank */
     struct hoop_host_self *self;
-    struct hoop_domain *domain; /* for data; NULL: one host, no sockets */
-    struct hoop_domain *watch;  /* for verdicts and signs of life */
+    struct hoop_domain *domain;        /* for data; NULL: one host, no sockets */
+    struct hoop_domain *watch;         /* for verdicts and signs of life */
+    struct hoop_council_place *places; /* of each rank, for the monitor threads */
     struct hoop_far *far;
 };
 
@@ -48,7 +49,7 @@ enum hoop_status hoop_hosts_survey(struct hoop_comm *comm);
 /* The rank with that number among this host's. */
 int hoop_hosts_local(const struct hoop_comm *comm, int place);
 
-/* The board is there: note the ranks of other hosts on it (its maker does), and join the leaders. Errors: as connect. */
+/* Ready the watch over other hosts; who has made the board notes their ranks on it, and joins their leaders. Errors: as connect. */
 enum hoop_status hoop_hosts_join(struct hoop_comm *comm);
 
 /* How algorithms are chosen where ranks are on several hosts: without the exchange in one step, and, where nobody has measured

@@ -264,7 +264,9 @@ static enum hoop_status open_board(struct hoop_comm *comm, struct hoop_share *sh
     }
     enum hoop_status status = hoop_share_fetch(leader, key, hosts->locals, hosts->place, cancel, &segment,
                                                &lifeline[hosts->leader], deadline);
-    return status == HOOP_OK ? hoop_board_attach(&comm->board, &shape, comm->rank, segment) : status;
+    if (status == HOOP_OK)
+        status = hoop_board_attach(&comm->board, &shape, comm->rank, segment);
+    return status == HOOP_OK ? hoop_hosts_join(comm) : status;
 }
 
 static enum hoop_status open_domain(struct hoop_comm *comm)

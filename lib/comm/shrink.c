@@ -4,14 +4,21 @@
  * They agree through the board of the old one, which outlives its ranks. An attempt goes through three states, kept in one word that only
  * compare-and-swap changes, so that all see the same outcome whoever dies meanwhile:
  *
- *     gathering   every rank comes, or is found dead, or gives up. When that is so for all, the first one that has come notes who is in,
+ *     gathering   every rank comes, or is found lost, or gives up. When that is so for all, the first one that has come notes who is in,
  *                 makes a unique id and tries to set
  *     fixed       who is in makes the new communicator with that id, and says so. When all have, any of them sets
- *     done        and returns. When one dies or fails before that, any of them sets
+ *     done        and returns. When one is lost or fails before that, any of them sets
  *     gathering   of the next attempt; what was made is thrown away.
  *
  * Who is in, and the id, stand on the card of the rank that fixes the attempt, which the word names; so what a rank wrote that died, or was
  * stopped, before it could set the word means nothing.
+ *
+ * Over several hosts each has a board with a word of its own, and the monitor threads carry words and cards from board to board
+ * (health/council.h). The word is turned on one host only, that of the lowest rank that lives, which the word names as its view; the
+ * others follow. If that rank is lost, the view passes to the next one's host. Each board's word takes the new view over, from when on it
+ * follows the old one no more, and the new host turns nothing before it has seen that of all, and taken over the farthest that any had come
+ * to. So an attempt that was done anywhere where somebody lives is done everywhere. Nobody returns before all boards say so: it might
+ * have been the only one that could tell.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -22,19 +29,12 @@
 #include "base/fault.h"
 #include "boot/boot.h"
 #include "comm/comm.h"
+#include "health/council.h"
 #include "health/verdict.h"
 
 enum { PAUSE_MS = 1, MORE_ATTEMPTS = 8 };
 
 static const double first_patience = 2; /* seconds to make the new communicator; twice as many at each attempt */
-
-enum state { GATHERING, FIXED, DONE };
-
-struct word {
-    uint32_t attempt; /* 0, 1, 2, … */
-    enum state state;
-    int leader; /* who has fixed it */
-};
 
 struct shrinking {
     struct hoop_comm *comm;
@@ -42,34 +42,6 @@ struct shrinking {
     uint64_t *beat, *since; /* of each rank: its heartbeat as last seen, and when that changed */
     double silent, patience;
 };
-
-/* ---- the word ---- */
-
-static uint64_t pack(struct word word)
-{
-    return (uint64_t)word.attempt << 32 | (uint64_t)word.leader << 2 | (uint64_t)word.state;
-}
-
-static struct word look(const struct hoop_board *board)
-{
-    const uint64_t word = atomic_load(&board->head->shrink);
-
-    return (struct word){.attempt = (uint32_t)(word >> 32),
-                         .state = (enum state)(word & 3),
-                         .leader = (int)(word >> 2 & ((1u << 30) - 1))};
-}
-
-static void turn(const struct hoop_board *board, struct word from, struct word to)
-{
-    uint64_t old = pack(from);
-
-    atomic_compare_exchange_strong(&board->head->shrink, &old, pack(to));
-}
-
-static void give_up_attempt(const struct hoop_board *board, struct word word)
-{
-    turn(board, word, (struct word){.attempt = word.attempt + 1});
-}
 
 /* ---- who is there ---- */
 
@@ -91,6 +63,93 @@ static bool is_lost(struct shrinking *shrinking, int rank)
     return (double)(now - shrinking->since[rank]) > shrinking->silent * 1e9;
 }
 
+/* ---- the word ---- */
+
+static struct hoop_shrink_word look(const struct hoop_board *board)
+{
+    return hoop_shrink_unpack(atomic_load(&board->head->shrink));
+}
+
+/* Is that rank's host another one? */
+static bool is_far(const struct shrinking *shrinking, int rank)
+{
+    const struct hoop_hosts *hosts = &shrinking->comm->hosts;
+
+    return hosts->count > 1 && hosts->of[rank] != hosts->own;
+}
+
+/* The other hosts' words as last heard: that of the rank's. */
+static struct hoop_shrink_word far_word(const struct shrinking *shrinking, int rank)
+{
+    return hoop_shrink_unpack(atomic_load(&hoop_board_card(shrinking->comm->board, rank)->shrink_word));
+}
+
+/* Note it if the rank whose host turns the word is lost. */
+static void look_for_view(struct shrinking *shrinking)
+{
+    const struct hoop_board *board = shrinking->comm->board;
+    struct hoop_shrink_word word = look(board);
+
+    if (shrinking->comm->hosts.count == 1)
+        return;
+    while ((int)word.view < board->rank && is_lost(shrinking, (int)word.view))
+        word.view++;
+    hoop_shrink_follow(board, word, false);
+}
+
+/* Does this host turn the word, and know how far all others have come? Takes over what another has from the host that did so before. */
+static bool in_charge(struct shrinking *shrinking)
+{
+    const struct hoop_board *board = shrinking->comm->board;
+    const struct hoop_shrink_word word = look(board);
+
+    if (shrinking->comm->hosts.count == 1)
+        return true;
+    if (is_far(shrinking, (int)word.view))
+        return false;
+    for (int rank = 0; rank < board->shape.ranks; rank++) {
+        struct hoop_shrink_word other = far_word(shrinking, rank);
+        if (!is_far(shrinking, rank) || is_lost(shrinking, rank))
+            continue;
+        if (other.view < word.view)
+            return false;
+        other.view = word.view;
+        hoop_shrink_follow(board, other, true);
+    }
+    return true;
+}
+
+/* From that progress to that, if this host may; the view is what it is just now. */
+static void turn(struct shrinking *shrinking, struct hoop_shrink_word from, struct hoop_shrink_word to)
+{
+    const struct hoop_board *board = shrinking->comm->board;
+    uint64_t old;
+
+    from.view = to.view = look(board).view;
+    old = hoop_shrink_pack(from);
+    if (in_charge(shrinking))
+        atomic_compare_exchange_strong(&board->head->shrink, &old, hoop_shrink_pack(to));
+}
+
+static void give_up_attempt(struct shrinking *shrinking, struct hoop_shrink_word word)
+{
+    turn(shrinking, word, (struct hoop_shrink_word){.attempt = word.attempt + 1});
+}
+
+/* Is the attempt still where it was? */
+static bool stands(const struct shrinking *shrinking, struct hoop_shrink_word word)
+{
+    return hoop_shrink_progress(look(shrinking->comm->board)) == hoop_shrink_progress(word);
+}
+
+static void rest(struct shrinking *shrinking)
+{
+    if (shrinking->comm->hosts.count > 1)
+        hoop_watch_spread(shrinking->comm->watch);
+    poll(NULL, 0, PAUSE_MS);
+    look_for_view(shrinking);
+}
+
 /* Has every rank come to the attempt, or been lost? The ranks that are awaited as text. */
 static bool all_settled(struct shrinking *shrinking, uint32_t attempt, char *missing, size_t size)
 {
@@ -108,13 +167,13 @@ static bool all_settled(struct shrinking *shrinking, uint32_t attempt, char *mis
     return all;
 }
 
-static bool is_member(const struct hoop_board *board, int rank, struct word word)
+static bool is_member(const struct hoop_board *board, int rank, struct hoop_shrink_word word)
 {
-    return hoop_board_card(board, word.leader)->shrink_members[rank / 64] >> rank % 64 & 1;
+    return hoop_board_card(board, (int)word.leader)->shrink_members[rank / 64] >> rank % 64 & 1;
 }
 
 /* How many are in, and which place this rank has among them. */
-static int count_members(const struct hoop_board *board, struct word word, int *place)
+static int count_members(const struct hoop_board *board, struct hoop_shrink_word word, int *place)
 {
     int count = 0;
 
@@ -129,14 +188,22 @@ static int count_members(const struct hoop_board *board, struct word word, int *
 /* ---- gathering ---- */
 
 /* This rank is the first of those that have come: say who is in. */
-static enum hoop_status fix(struct shrinking *shrinking, struct word word)
+static enum hoop_status fix(struct shrinking *shrinking, struct hoop_shrink_word word)
 {
     const struct hoop_board *board = shrinking->comm->board;
-    const struct word fixed = {word.attempt, FIXED, board->rank};
+    const struct hoop_shrink_word fixed = {
+        .attempt = word.attempt, .state = HOOP_SHRINK_FIXED, .leader = (uint32_t)board->rank};
     struct hoop_card *own = hoop_board_card(board, board->rank);
     struct hoop_unique_id id = {{0}};
     int members = 0;
 
+    if (!in_charge(shrinking) || !stands(shrinking, word)) {
+        if (hoop_expired(shrinking->deadline))
+            return hoop_fail(HOOP_ERR_TIMEOUT,
+                             "hoop_comm_shrink: the other hosts have not agreed within HOOP_INIT_TIMEOUT");
+        rest(shrinking);
+        return HOOP_OK;
+    }
     memset(own->shrink_members, 0, sizeof own->shrink_members);
     for (int rank = 0; rank < board->shape.ranks; rank++) {
         const bool in = atomic_load(&hoop_board_card(board, rank)->shrinks) > word.attempt && !is_lost(shrinking, rank);
@@ -144,17 +211,17 @@ static enum hoop_status fix(struct shrinking *shrinking, struct word word)
         members += in;
     }
     if (members > 1) {
-        const enum hoop_status status = hoop_unique_id_create(&id);
+        const enum hoop_status status = hoop_hosts_create_id(shrinking->comm, &id);
         if (status != HOOP_OK)
             return status;
     }
     memcpy(own->shrink_id, &id, sizeof id);
     HOOP_FAULT_POINT(FIX);
-    turn(board, word, fixed);
+    turn(shrinking, word, fixed);
     return HOOP_OK;
 }
 
-static enum hoop_status gather(struct shrinking *shrinking, struct word word)
+static enum hoop_status gather(struct shrinking *shrinking, struct hoop_shrink_word word)
 {
     const struct hoop_board *board = shrinking->comm->board;
     struct hoop_card *own = hoop_board_card(board, board->rank);
@@ -168,12 +235,12 @@ static enum hoop_status gather(struct shrinking *shrinking, struct word word)
             return hoop_fail(HOOP_ERR_TIMEOUT,
                              "hoop_comm_shrink: ranks that live have not called it within HOOP_INIT_TIMEOUT: %s",
                              missing);
-        poll(NULL, 0, PAUSE_MS);
+        rest(shrinking);
         return HOOP_OK;
     }
     for (int rank = 0; rank < board->rank; rank++)
         if (!is_lost(shrinking, rank)) { /* it fixes the attempt */
-            poll(NULL, 0, PAUSE_MS);
+            rest(shrinking);
             return HOOP_OK;
         }
     return fix(shrinking, word);
@@ -182,26 +249,38 @@ static enum hoop_status gather(struct shrinking *shrinking, struct word word)
 /* ---- making ---- */
 
 /* Wait until the attempt is done, or the next one begins. */
-static void await_others(struct shrinking *shrinking, struct word word)
+static void await_others(struct shrinking *shrinking, struct hoop_shrink_word word)
 {
     const struct hoop_board *board = shrinking->comm->board;
 
-    while (pack(look(board)) == pack(word)) {
+    while (stands(shrinking, word)) {
         bool all = true, lost = false;
         for (int rank = 0; rank < board->shape.ranks; rank++) {
+            struct hoop_card *card = hoop_board_card(board, rank);
             if (!is_member(board, rank, word))
                 continue;
-            const bool made = atomic_load(&hoop_board_card(board, rank)->shrink_made) > word.attempt;
-            lost |= is_lost(shrinking, rank);
-            all &= made;
+            all &= atomic_load(&card->shrink_made) > word.attempt;
+            lost |= is_lost(shrinking, rank) || atomic_load(&card->shrink_failed) > word.attempt;
         }
         if (all)
-            turn(board, word, (struct word){word.attempt, DONE, word.leader});
+            turn(shrinking, word,
+                 (struct hoop_shrink_word){.attempt = word.attempt, .state = HOOP_SHRINK_DONE, .leader = word.leader});
         else if (lost)
-            give_up_attempt(board, word);
-        else
-            poll(NULL, 0, PAUSE_MS);
+            give_up_attempt(shrinking, word);
+        if (stands(shrinking, word))
+            rest(shrinking);
     }
+}
+
+/* The attempt is done here: wait until all hosts know it. */
+static void await_news(struct shrinking *shrinking, struct hoop_shrink_word word)
+{
+    const int ranks = shrinking->comm->ranks;
+
+    for (int rank = 0; rank < ranks; rank++)
+        while (is_far(shrinking, rank) && !is_lost(shrinking, rank) &&
+               hoop_shrink_progress(far_word(shrinking, rank)) < hoop_shrink_progress(word))
+            rest(shrinking);
 }
 
 /* Can another attempt help? A peer that dies in the middle shows as whatever it was needed for just then: a socket that nobody listens on
@@ -211,7 +290,7 @@ static bool is_worth(enum hoop_status status)
     return status != HOOP_ERR_MEMORY && status != HOOP_ERR_ARG;
 }
 
-static enum hoop_status make(struct shrinking *shrinking, struct word word, struct hoop_comm **made)
+static enum hoop_status make(struct shrinking *shrinking, struct hoop_shrink_word word, struct hoop_comm **made)
 {
     struct hoop_comm *comm = shrinking->comm;
     const struct hoop_board *board = comm->board;
@@ -224,22 +303,25 @@ static enum hoop_status make(struct shrinking *shrinking, struct word word, stru
                          "hoop_comm_shrink: the other ranks went on without rank %d, which had shown no "
                          "sign of life for HOOP_SILENT",
                          board->rank);
-    memcpy(&id, hoop_board_card(board, word.leader)->shrink_id, sizeof id);
+    memcpy(&id, hoop_board_card(board, (int)word.leader)->shrink_id, sizeof id);
     comm->patience = shrinking->patience;
     const enum hoop_status status = hoop_comm_make(made, members, members > 1 ? &id : NULL, place, comm);
     shrinking->patience *= 2;
     if (status != HOOP_OK) {
         *made = NULL;
-        give_up_attempt(board, word);
+        atomic_store(&hoop_board_card(board, board->rank)->shrink_failed, word.attempt + 1);
+        await_others(shrinking, word);
         return is_worth(status) ? HOOP_OK : status;
     }
     HOOP_FAULT_POINT(MAKE);
     atomic_store(&hoop_board_card(board, board->rank)->shrink_made, word.attempt + 1);
     HOOP_FAULT_POINT(AWAIT);
     await_others(shrinking, word);
-    const struct word now = look(board);
-    if (now.attempt == word.attempt && now.state == DONE)
+    const struct hoop_shrink_word now = look(board);
+    if (now.attempt == word.attempt && now.state == HOOP_SHRINK_DONE) {
+        await_news(shrinking, now);
         return HOOP_OK;
+    }
     hoop_comm_free(*made);
     *made = NULL;
     return HOOP_OK;
@@ -248,18 +330,18 @@ static enum hoop_status make(struct shrinking *shrinking, struct word word, stru
 static enum hoop_status run(struct shrinking *shrinking, struct hoop_comm **made)
 {
     const struct hoop_board *board = shrinking->comm->board;
-    const struct word begin = look(board);
+    const struct hoop_shrink_word begin = look(board);
     enum hoop_status status = HOOP_OK;
 
-    if (begin.state == DONE && is_member(board, board->rank, begin))
+    if (begin.state == HOOP_SHRINK_DONE && is_member(board, board->rank, begin))
         return hoop_fail(HOOP_ERR_ARG, "hoop_comm_shrink: the communicator has been shrunk before");
     while (status == HOOP_OK && *made == NULL) {
-        const struct word word = look(board);
+        const struct hoop_shrink_word word = look(board);
         if (word.attempt > (uint32_t)(board->shape.ranks + MORE_ATTEMPTS))
             status = hoop_fail(HOOP_ERR_PEER, "hoop_comm_shrink: %u attempts have failed; the last one: %s",
                                word.attempt, hoop_error_text());
         else
-            status = word.state == GATHERING ? gather(shrinking, word) : make(shrinking, word, made);
+            status = word.state == HOOP_SHRINK_GATHERING ? gather(shrinking, word) : make(shrinking, word, made);
     }
     if (status != HOOP_OK) /* the others need not wait for us */
         atomic_store(&hoop_board_card(board, board->rank)->shrinks, UINT32_MAX);
@@ -280,11 +362,6 @@ enum hoop_status hoop_comm_shrink(struct hoop_comm *comm, struct hoop_comm **sma
         return hoop_fail(HOOP_ERR_ARG,
                          "hoop_comm_shrink: the communicator has not failed; hoop_comm_split makes smaller ones "
                          "of it");
-    if (comm->hosts.count > 1)
-        return hoop_fail(
-            HOOP_ERR_UNSUPPORTED,
-            "hoop_comm_shrink: the ranks are on %d hosts, and survivors agree on one host only; start the job anew",
-            comm->hosts.count);
     if (comm->ranks > HOOP_SHRINK_RANKS)
         return hoop_fail(HOOP_ERR_UNSUPPORTED, "hoop_comm_shrink: %d ranks; it is for %d at most", comm->ranks,
                          HOOP_SHRINK_RANKS);

@@ -35,7 +35,14 @@ enum hoop_status hoop_far_new(struct hoop_far **far, struct hoop_domain *domain,
 
 void hoop_far_free(struct hoop_far *far)
 {
+    if (far)
+        hoop_council_free(far->council);
     hoop_free(far);
+}
+
+bool hoop_far_busy(const struct hoop_far *far, const struct hoop_board *board)
+{
+    return far->links > 0 || hoop_verdict_stands(board);
 }
 
 /* ---- telling ---- */
@@ -179,7 +186,10 @@ void hoop_far_tick(struct hoop_far *far, struct hoop_board *board)
     const bool beat = now >= far->next_beat;
 
     far->last = now;
+    if (!hoop_far_busy(far, board))
+        return;
     far->domain->transport->progress(far->domain);
+    hoop_council_tick(far->council, board);
     for (int i = 0; i < far->links; i++)
         listen_to(far, board, &far->link[i], since < longest_tick ? since : longest_tick);
     tell_cards(far, board);
@@ -196,9 +206,10 @@ int hoop_far_unheard(const struct hoop_far *far)
     return -1;
 }
 
-void hoop_far_leave(struct hoop_far *far, const struct hoop_board *board)
+void hoop_far_leave(struct hoop_far *far, struct hoop_board *board)
 {
     far->rests = true;
     far->domain->transport->progress(far->domain);
+    hoop_council_leave(far->council, board);
     tell(far, board, true, true);
 }

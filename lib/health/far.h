@@ -9,6 +9,7 @@
 #ifndef HOOP_HEALTH_FAR_H
 #define HOOP_HEALTH_FAR_H
 
+#include "health/council.h"
 #include "hoop/transport.h"
 #include "mem/board.h"
 
@@ -24,7 +25,8 @@ struct hoop_far_link {
 
 struct hoop_far {
     struct hoop_domain *domain;
-    double silent; /* seconds */
+    struct hoop_council *council; /* what takes over once a verdict stands; NULL: nothing does */
+    double silent;                /* seconds */
     uint64_t last, next_beat;
     uint64_t *seen; /* of each rank: its latest call at the last tick */
     bool rests;     /* this rank has said that it leaves: what ends now ends in peace */
@@ -34,7 +36,10 @@ struct hoop_far {
 
 /* For a communicator of that many ranks, with at most that many links; the links are filled in by the caller. Errors: HOOP_ERR_MEMORY. */
 enum hoop_status hoop_far_new(struct hoop_far **far, struct hoop_domain *domain, int ranks, int links, double silent);
-void hoop_far_free(struct hoop_far *far);
+void hoop_far_free(struct hoop_far *far); /* its council, too, but not the links of the star */
+
+/* Has it to be ticked every HOOP_FAR_TICK_MS? */
+bool hoop_far_busy(const struct hoop_far *far, const struct hoop_board *board);
 
 /* Hear and tell what is new. Any time; on one thread at a time. */
 void hoop_far_tick(struct hoop_far *far, struct hoop_board *board);
@@ -43,6 +48,6 @@ void hoop_far_tick(struct hoop_far *far, struct hoop_board *board);
 int hoop_far_unheard(const struct hoop_far *far);
 
 /* Say that this rank leaves in peace. */
-void hoop_far_leave(struct hoop_far *far, const struct hoop_board *board);
+void hoop_far_leave(struct hoop_far *far, struct hoop_board *board);
 
 #endif

@@ -16,9 +16,6 @@
 
 enum { TICKS_TO_SILENCE = 10, MOST_TICK_MS = 500, AWAIT_MS = 1 };
 
-/* What a card's life is once somebody has found its owner dead. */
-enum { LIFE_DEAD = HOOP_LIFE_LEFT + 1 };
-
 struct peer {
     uint64_t heartbeat; /* as last seen */
     int quiet;          /* own ticks since it moved, in ms */
@@ -62,14 +59,14 @@ static bool note_death(struct hoop_card *card)
 {
     uint32_t alive = HOOP_LIFE_ALIVE;
 
-    atomic_compare_exchange_strong(&card->life, &alive, LIFE_DEAD);
+    atomic_compare_exchange_strong(&card->life, &alive, HOOP_LIFE_DEAD);
     return true;
 }
 
 /* Is the owner of this card, who has not left, dead? */
 static bool is_dead(struct hoop_card *card)
 {
-    if (atomic_load_explicit(&card->life, memory_order_acquire) == LIFE_DEAD)
+    if (atomic_load_explicit(&card->life, memory_order_acquire) == HOOP_LIFE_DEAD)
         return true;
     switch (pthread_mutex_trylock(&card->life_lock)) {
     case EOWNERDEAD:
@@ -128,8 +125,10 @@ static void check_silence(struct hoop_watch *watch, int tick_ms)
             continue;
         peer->quiet = heartbeat == peer->heartbeat ? peer->quiet + tick_ms : 0;
         peer->heartbeat = heartbeat;
-        if (peer->quiet > (int)(watch->silent * 1000))
-            hoop_verdict_pass(board, (struct hoop_verdict){HOOP_VERDICT_SILENT, rank, board->rank, 0});
+        if (peer->quiet <= (int)(watch->silent * 1000))
+            continue;
+        atomic_store(&card->still, 1);
+        hoop_verdict_pass(board, (struct hoop_verdict){HOOP_VERDICT_SILENT, rank, board->rank, 0});
     }
 }
 
@@ -188,7 +187,7 @@ static int tend_watches(void)
             take_life(watch);
         const int wish = (int)(watch->silent * 1000 / TICKS_TO_SILENCE);
         tick = wish < tick ? wish : tick;
-        if (watch->far && tick > HOOP_FAR_TICK_MS)
+        if (watch->far && tick > HOOP_FAR_TICK_MS && hoop_far_busy(watch->far, watch->board))
             tick = HOOP_FAR_TICK_MS;
         at = &watch->next;
     }

@@ -73,7 +73,12 @@ static inline struct hoop_call_kind hoop_call_unpack(uint64_t kind)
 }
 
 /* A rank's life: the mutex is held by the rank's helper thread as long as the process lives. */
-enum hoop_life { HOOP_LIFE_NONE, HOOP_LIFE_ALIVE, HOOP_LIFE_LEFT };
+enum hoop_life {
+    HOOP_LIFE_NONE,
+    HOOP_LIFE_ALIVE,
+    HOOP_LIFE_LEFT,
+    HOOP_LIFE_DEAD /* somebody has found it so */
+};
 
 struct hoop_card {
     struct hoop_bell bell;                         /* rung by peers when they have published something */
@@ -98,10 +103,12 @@ struct hoop_card {
     _Atomic uint64_t waits_since;
     /* on which the rank was last seen to run, + 1; negative: it may use no other; 0: not known (exec/spread.h) */
     _Atomic int32_t processor;
-    /* comm/shrink.c: attempts that this rank has come to (UINT32_MAX: it has given up), and in which it has made the new communicator;
-     * who is in and how they meet, of the attempt that this rank has fixed */
+    /* comm/shrink.c: attempts that this rank has come to (UINT32_MAX: it has given up), in which it has made the new communicator, and in
+     * which it could not; who is in and how they meet, of the attempt that this rank has fixed */
     _Alignas(HOOP_LINE) _Atomic uint32_t shrinks;
-    _Atomic uint32_t shrink_made;
+    _Atomic uint32_t shrink_made, shrink_failed;
+    _Atomic uint32_t still;       /* 1: silent for longer than HOOP_SILENT, as a rank of its host has found */
+    _Atomic uint64_t shrink_word; /* of a rank of another host: head->shrink there, as last heard (health/council.h) */
     uint64_t shrink_members[HOOP_SHRINK_RANKS / 64];
     unsigned char shrink_id[sizeof(struct hoop_unique_id)];
 };

@@ -150,6 +150,27 @@ static void far_host(struct hoop_board *board, const uint8_t *data, size_t bytes
     hoop_far_free(far);
 }
 
+/* What another host's speaker says after a failure: of a rank of this host it has nothing to say. */
+static void council(struct hoop_board *board, const uint8_t *data, size_t bytes)
+{
+    static const struct hoop_council_place place[2] = {{.host = OWN}, {.host = FAR}};
+    struct hoop_domain domain = {.rank = OWN, .ranks = 2};
+    struct hoop_card *own = hoop_board_card(board, OWN), *other = hoop_board_card(board, FAR);
+    unsigned char frame[HOOP_FAR_FRAME] = {0};
+    struct hoop_council *heard;
+
+    check(hoop_council_new(&heard, &domain, place) == HOOP_OK);
+    memcpy(frame, data, bytes < sizeof frame ? bytes : sizeof frame);
+    atomic_store(&board->head->shrink, 0);
+    atomic_store(&own->shrinks, 5);
+    hoop_council_hear(heard, board, FAR, frame);
+    const struct hoop_shrink_word word = hoop_shrink_unpack(atomic_load(&board->head->shrink));
+    check(word.view < 2 && word.leader < 2 && word.state <= HOOP_SHRINK_DONE);
+    check(atomic_load(&own->shrinks) == 5 && atomic_load(&own->still) == 0 && atomic_load(&own->shrink_word) == 0);
+    check(atomic_load(&other->life) <= HOOP_LIFE_DEAD && atomic_load(&other->still) <= 1);
+    hoop_council_free(heard);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     static const struct hoop_board_shape shape = {.ranks = 2, .lanes = 1, .ring = 65536, .flat = 4096, .heap = 4096};
@@ -163,6 +184,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     host(data, bytes);
     device(data, bytes);
     far_host(board, data, bytes);
+    council(board, data, bytes);
     address(&hoop_transport_shm, board, data, bytes);
     address(&hoop_transport_sim, sim, data, bytes);
 #ifdef HOOP_CUDA
