@@ -17,3 +17,9 @@ check_PROGRAMS += tests/multi/launched
 tests_multi_launched_SOURCES = tests/multi/launched.c
 tests_multi_launched_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_launched_LDADD = $(TEST_LIBS)
+
+# What test_hosts.sh lets go on without its dead.
+check_PROGRAMS += tests/multi/survivor
+tests_multi_survivor_SOURCES = tests/multi/survivor.c
+tests_multi_survivor_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_multi_survivor_LDADD = $(TEST_LIBS)

@@ -280,6 +280,16 @@ test_restarts()
     expect "nor what the caller ends" [ "$(grep -c ready "$out")" -eq 2 ]
 }
 
+test_survivors()
+{
+    job -n 3 --survivors sh -c '[ $HOOP_RANK = 1 ] && kill -9 $$; sleep 1.2; exit $((HOOP_RANK * 4))'
+    expect "one lives: 0" [ $code -eq 0 ]
+    expect "who dies is told at once" sh -c "sed -n 1p '$err' | grep -q 'rank 1 .*killed by signal 9.*; 2 of 3 ranks go on'"
+    expect "so is who fails" last_line_has "rank 2 .*exited with code 8.*; [01] of 3 ranks go on"
+    job -n 2 --survivors sh -c 'exit $((HOOP_RANK + 4))'
+    expect "none lives: the first one's code" [ $code -eq 4 -o $code -eq 5 ]
+}
+
 test_lines
 test_environment
 test_codes
@@ -288,6 +298,7 @@ test_limits
 test_leftovers
 test_logs
 test_restarts
+test_survivors
 expect "none left at the end" asleep 0
 [ $failures -eq 0 ] && echo "all passed"
 exit $((failures > 0))

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Ranks on several hosts: by TCP on this one, through a shell as ssh would, and in network namespaces joined by a bridge, where a rank is
-# killed and a link is cut. Without the right to make namespaces that part is left out, and said so.
+# killed and a link is cut, and where whole hosts die and the others go on. Without the right to make namespaces that part is left out, and said so.
 # shellcheck disable=SC2016,SC2317 # functions are called through others, and expand in shells of their own
 set -u
 
-export PATH=$TEST_BUILD/tools/run:$TEST_BUILD/tools/bench:$PATH
+export PATH=$TEST_BUILD/tools/run:$TEST_BUILD/tools/bench:$TEST_BUILD/tests/multi:$PATH
 unset "${!HOOP_@}"
 work=$(mktemp -d)
 net=hoop$$
@@ -186,6 +186,33 @@ kill_last()
 cut_link() { ip -n "$net-hub" link set to2 down; }
 break_off "a rank is killed" 'rank 3 (process [0-9]*) died' kill_last
 break_off "a link is cut" 'the host of rank [02] (process [0-9]*) shows no sign of life: .*a partition' cut_link
-[ -z "$(ip netns pids "$net-1")$(ip netns pids "$net-2")" ] || fail "processes are left"
+
+# survive WHAT RANKS...: of six ranks on three hosts these die at once; the others go on.
+survive()
+{
+    local what=$1 job rank pid words left=$((7 - $#))
+    shift
+    : >"$work/out"
+    LEFT=$left HOOP_SILENT=60 bash -c 'over "$net-1:2,$net-3:2,$net-4:2" --survivors --timeout 60 survivor "$LEFT"' >"$work/out" 2>&1 </dev/null &
+    job=$!
+    for _ in $(seq 300); do
+        [ "$(grep -c 'is one of 6' "$work/out")" = 6 ] && break
+        sleep 0.1
+    done
+    for pid in $(ip netns pids "$net-1") $(ip netns pids "$net-3") $(ip netns pids "$net-4"); do
+        for rank in "$@"; do
+            # shellcheck disable=SC2009 # a variable of the process, not its name
+            tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -q -x "HOOP_RANK=$rank" && echo "$pid"
+        done
+    done | xargs kill -9
+    wait $job || fail "$what: exit code $?"
+    for words in "is one of $left\$" 'is done'; do
+        [ "$(grep -c "$words" "$work/out")" = "$left" ] || fail "$what: not $left ranks say '$words'"
+    done
+}
+survive "a host's first rank dies" 2
+survive "a whole host dies" 4 5
+survive "the host of rank 0 dies" 0 1
+[ -z "$(ip netns pids "$net-1")$(ip netns pids "$net-3")$(ip netns pids "$net-4")" ] || fail "processes are left"
 
 [ "$failures" = 0 ]

@@ -64,8 +64,10 @@ static void take_end(struct job *job, pid_t pid, int status)
         rank->pid = 0;
         job->running--;
         verdict_record(job, rank, status);
-        if (rank->failed)
+        if (rank->failed && !job->options->survivors)
             enter(job, PHASE_REPORT);
+        else if (rank->failed)
+            verdict_say(job, rank);
     }
 }
 

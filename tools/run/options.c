@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_BIND = 300, KEY_TIMEOUT, KEY_LOG, KEY_NO_PREFIX, KEY_HOSTS, KEY_RSH, KEY_RESTARTS };
+enum { KEY_BIND = 300, KEY_TIMEOUT, KEY_LOG, KEY_NO_PREFIX, KEY_HOSTS, KEY_RSH, KEY_RESTARTS, KEY_SURVIVORS };
 
 static const struct argp_option table[] = {
     {"ranks", 'n', "N", 0, "number of ranks to start (default 1)", 0},
@@ -17,6 +17,8 @@ static const struct argp_option table[] = {
     {"bind", KEY_BIND, "core|none", 0, "core: give each rank cores of its own, in order; none: leave it (default)", 0},
     {"timeout", KEY_TIMEOUT, "SECONDS", 0, "end the job after this time, with exit code 124", 0},
     {"max-restarts", KEY_RESTARTS, "K", 0, "start the whole job again after a rank failed, at most K times (default 0)",
+     0},
+    {"survivors", KEY_SURVIVORS, NULL, 0, "when a rank fails, let the others go on: the job fails only if all ranks do",
      0},
     {"log-dir", KEY_LOG, "DIRECTORY", 0, "also write each rank's output to DIRECTORY/rank-N.log, without prefix", 0},
     {"no-prefix", KEY_NO_PREFIX, NULL, 0, "do not put [rank] before each line", 0},
@@ -49,6 +51,9 @@ static const struct hoop_manual_section sections[] = {
             "SIGTERM, and 1 second later SIGKILL. Processes that ranks leave behind are killed, also\n"
             "if they made themselves daemons, and also if hooprun is killed itself.\n"
             "\n"
+            "With --survivors the others go on, for programs that call hoop_comm_shrink(); a rank that fails\n"
+            "is told at once.\n"
+            "\n"
             "SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to every rank and its\n"
             "children. After one of the first four the ranks have 30 seconds; a second SIGINT kills\n"
             "them at once. Stopping hooprun from the terminal stops the ranks."},
@@ -56,7 +61,7 @@ static const struct hoop_manual_section sections[] = {
                  "ranks on all hosts, with a new HOOP_ID and HOOP_RESTART counted up, at most K times. The ranks\n"
                  "are to go on from what they have saved. A job that hooprun itself ends, by --timeout (which is\n"
                  "the time of all tries together) or after a signal to it, is not started again. Logs go on."},
-    {"EXIT STATUS", "0\tall ranks exited with 0\n"
+    {"EXIT STATUS", "0\tall ranks exited with 0; with --survivors, one of them did\n"
                     "1-123\tthe code of the rank that failed first\n"
                     "124\tthe time of --timeout was over (ranks still running are named)\n"
                     "125\thooprun itself could not do its work\n"
@@ -159,6 +164,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         return 0;
     case KEY_RESTARTS:
         options->restarts = parse_restarts(argument, state);
+        return 0;
+    case KEY_SURVIVORS:
+        options->survivors = true;
         return 0;
     case KEY_LOG:
         options->log_directory = argument;

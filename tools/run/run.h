@@ -46,6 +46,7 @@ struct options {
     bool bind_core, prefix, quiet;
     double timeout; /* seconds; 0: none */
     int restarts;   /* most */
+    bool survivors; /* go on without ranks that fail */
     const char *log_directory;
     char **program; /* arguments, NULL at the end; [0] as the user wrote it */
 };
@@ -157,6 +158,7 @@ int sweep_children(double seconds);
 /* verdict.c */
 void verdict_record(struct job *job, struct rank *rank, int wait_status);
 int verdict_give(struct job *job); /* says what the cause was; returns the exit code */
+void verdict_say(struct job *job, const struct rank *cause);
 /* Forget how the ranks ended. */
 void verdict_forget(struct job *job);
 

@@ -46,21 +46,24 @@ static const struct rank *cause_of(const struct job *job)
     return cause;
 }
 
-static void say_cause(struct job *job, const struct rank *cause)
+void verdict_say(struct job *job, const struct rank *cause)
 {
     const double seconds = now_seconds() - job->started;
     const int others = job->failures - 1;
+    const char *took = job->options->survivors ? "after" : "the job took";
     char rest[80] = "";
 
-    if (others > 0)
+    if (job->options->survivors)
+        snprintf(rest, sizeof(rest), "; %d of %d ranks go on", job->running, job->ranks);
+    else if (others > 0)
         snprintf(rest, sizeof(rest), "; %d other rank%s failed or %s ended too", others, others > 1 ? "s" : "",
                  others > 1 ? "were" : "was");
     if (cause->signal != 0)
-        output_say(job, "rank %d (pid %d) was killed by signal %d (%s); the job took %.1f s%s", cause->number,
-                   (int)cause->last_pid, cause->signal, strsignal(cause->signal), seconds, rest);
+        output_say(job, "rank %d (pid %d) was killed by signal %d (%s); %s %.1f s%s", cause->number,
+                   (int)cause->last_pid, cause->signal, strsignal(cause->signal), took, seconds, rest);
     else
-        output_say(job, "rank %d (pid %d) exited with code %d; the job took %.1f s%s", cause->number,
-                   (int)cause->last_pid, cause->code, seconds, rest);
+        output_say(job, "rank %d (pid %d) exited with code %d; %s %.1f s%s", cause->number, (int)cause->last_pid,
+                   cause->code, took, seconds, rest);
 }
 
 void verdict_forget(struct job *job)
@@ -80,8 +83,10 @@ int verdict_give(struct job *job)
 
     if (job->timed_out)
         return EXIT_TIMED_OUT; /* the loop has said who still ran */
+    if (job->options->survivors && cause != NULL && job->stop_signal == 0)
+        return job->failures < job->ranks ? 0 : cause->code; /* each has been told */
     if (cause != NULL) {
-        say_cause(job, cause);
+        verdict_say(job, cause);
         return cause->code;
     }
     if (job->failures > 0) { /* all ended by SIGKILL after the caller's signal */
