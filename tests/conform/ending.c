@@ -147,6 +147,28 @@ START_TEST(peer_leaves)
 }
 END_TEST
 
+/* Frames that are taken only after their sender has hung up: nothing is held back for it, so who waits until all has left goes on. */
+START_TEST(nothing_is_owed_to_who_left)
+{
+    struct ends ends;
+
+    if (fixtures[_i].loops)
+        return;
+    ends_open(&ends, &fixtures[_i], SLOTS, FRAME, 2);
+    for (int i = 0; i < SLOTS; i++)
+        ck_assert_int_eq(push(&ends, 0, ends.memory[0], FRAME, TAG, HOOP_SEND_STAGED), HOOP_OK);
+    disconnect(&ends, 0);
+    ends_settle(&ends);
+    for (int i = 0; i < SLOTS; i++)
+        ck_assert_int_eq(pull(&ends, 1, landing[0], FRAME, TAG), HOOP_OK);
+    ends_settle(&ends);
+    struct hoop_domain *domain = ends.link[1]->domain;
+    if (domain->transport->flush)
+        ck_assert_int_eq(domain->transport->flush(domain), HOOP_OK);
+    ends_close(&ends);
+}
+END_TEST
+
 /* Receives that wait when the peer leaves; loans of a sender that leaves; a peer that never connected. */
 START_TEST(peer_leaves_waiters)
 {
@@ -483,6 +505,7 @@ void add_ending(Suite *suite)
     tcase_add_loop_test(tests, wrong_size, 0, fixture_count);
     tcase_add_loop_test(tests, wrong_tag, 0, fixture_count);
     tcase_add_loop_test(tests, peer_leaves, 0, fixture_count);
+    tcase_add_loop_test(tests, nothing_is_owed_to_who_left, 0, fixture_count);
     tcase_add_loop_test(tests, peer_leaves_waiters, 0, fixture_count);
     tcase_add_loop_test(tests, lender_leaves, 0, fixture_count);
     tcase_add_loop_test(tests, late_peer, 0, fixture_count);
