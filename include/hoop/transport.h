@@ -73,6 +73,7 @@ struct hoop_device_link {
     uint32_t frame;      /* most bytes of one frame, a multiple of 16; equal at both ends, as slots */
     uint32_t slots;      /* frames that the landing area holds, 2 or more */
     bool direct;         /* addresses of the peer's buffers are valid here, and ours there */
+    bool relayed; /* all of it is memory of this host, whence a thread carries frames on (lib/exec/cuda_relay.h) */
 };
 
 enum {

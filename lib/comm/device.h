@@ -12,7 +12,7 @@
 #include "exec/device/program.h"
 #include "mem/cuda.h"
 
-enum { HOOP_DEVICE_PATHS = 3 };
+enum { HOOP_DEVICE_PATHS = 4 };
 
 struct hoop_device_buffer {
     struct hoop_device_buffer *next;
@@ -31,6 +31,7 @@ struct hoop_comm_device {
     struct hoop_stage *stage;           /* stage.h; NULL until a call needs it */
     struct hoop_kernels *kernels;       /* kernel.h: runs calls as kernels; NULL: they are staged */
     struct hoop_domain *domain[HOOP_DEVICE_PATHS]; /* device_links.c: of links between kernels */
+    struct hoop_domain *relay;                     /* device_relay.h: that of links to other hosts; NULL: none */
     struct hoop_cuda_team *team; /* of the ranks of this process on this device; NULL: it is alone there */
     hoop_cu_stream stand_in;     /* of a team: for default streams of threads, whose calls another thread launches */
     int channels;                /* of calls as kernels: 1 … the communicator's; the same on all ranks */

@@ -21,6 +21,9 @@
  * had mapped, and the driver what it had open. */
 enum { PATIENCE = 1, DYING = 2 };
 
+/* Where a rank is; those of other hosts reach nothing here. */
+enum where { THIS_PROCESS, OTHER_PROCESS, OTHER_HOST };
+
 struct grave {
     struct grave *next;
     pid_t process; /* a forked child cannot free it */
@@ -29,8 +32,8 @@ struct grave {
     struct hoop_board *board;
     struct hoop_domain *domain[HOOP_DEVICE_PATHS];
     struct hoop_device_buffer *buffers;
-    uint64_t quiet; /* when all had gone, some of them dead; 0: not yet */
-    bool far[];     /* by rank: is in another process */
+    uint64_t quiet;        /* when all had gone, some of them dead; 0: not yet */
+    unsigned char where[]; /* by rank */
 };
 
 static struct grave *graves;
@@ -39,7 +42,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 enum hoop_status hoop_device_bury(struct hoop_comm *comm)
 {
     struct hoop_comm_device *device = comm->device;
-    struct grave *new = hoop_calloc(1, sizeof *new + (size_t)comm->ranks * sizeof *new->far);
+    struct grave *new = hoop_calloc(1, sizeof *new + (size_t)comm->ranks * sizeof *new->where);
 
     if (new == NULL)
         return HOOP_ERR_MEMORY;
@@ -52,7 +55,9 @@ enum hoop_status hoop_device_bury(struct hoop_comm *comm)
         device->domain[i] = NULL;
     }
     for (int rank = 0; rank < comm->ranks; rank++)
-        new->far[rank] = !hoop_device_same_process(&comm->devices[rank], &comm->devices[comm->rank]);
+        new->where[rank] = comm->hosts.of[rank] != comm->hosts.own                                      ? OTHER_HOST
+                           : hoop_device_same_process(&comm->devices[rank], &comm->devices[comm->rank]) ? THIS_PROCESS
+                                                                                                        : OTHER_PROCESS;
     comm->board = NULL;
     device->cuda = NULL;
     device->leaving = NULL;
@@ -79,11 +84,13 @@ static void clear(struct grave *grave)
     hoop_free(grave);
 }
 
-/* Are there peers that have not come to their end? far: of other processes; a lone thread may be all ranks of this one. */
-static bool awaits(const struct grave *grave, bool far)
+/* Are there peers on this host, in so distant a place at least, that have not come to their end? A lone thread may be all ranks of this
+ * process. */
+static bool awaits(const struct grave *grave, enum where least)
 {
     for (int rank = 0; rank < grave->board->shape.ranks; rank++)
-        if (rank != grave->board->rank && (!far || grave->far[rank]) && !hoop_health_gone(grave->board, rank))
+        if (rank != grave->board->rank && grave->where[rank] >= least && grave->where[rank] != OTHER_HOST &&
+            !hoop_health_gone(grave->board, rank))
             return true;
     return false;
 }
@@ -93,10 +100,11 @@ static bool is_quiet(struct grave *grave)
 {
     bool dead = false;
 
-    if (!grave->ready || awaits(grave, false))
+    if (!grave->ready || awaits(grave, THIS_PROCESS))
         return false;
     for (int rank = 0; rank < grave->board->shape.ranks; rank++)
-        dead |= atomic_load(&hoop_board_card(grave->board, rank)->life) != HOOP_LIFE_LEFT;
+        dead |= grave->where[rank] != OTHER_HOST &&
+                atomic_load(&hoop_board_card(grave->board, rank)->life) != HOOP_LIFE_LEFT;
     if (grave->quiet == 0)
         grave->quiet = hoop_now();
     return !dead || hoop_now() - grave->quiet > (uint64_t)DYING * 1000000000;
@@ -112,7 +120,7 @@ static bool look(const struct hoop_board *own, struct grave **over)
         struct grave *grave = *one;
         grave->ready |= grave->board == own;
         if (grave->process != getpid() || !is_quiet(grave)) {
-            wait |= grave->board == own && awaits(grave, true);
+            wait |= grave->board == own && awaits(grave, OTHER_PROCESS);
             one = &grave->next;
             continue;
         }

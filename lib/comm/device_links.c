@@ -4,7 +4,7 @@
  * They can if every rank has a device of its own with device code, and every pair of ranks a path by which a pattern has come both ways
  * and back. Some machines say that they have peer access and lose or corrupt what goes over it (an IOMMU or a bridge in between), so
  * saying is not believed. The paths are tried one after the other, each by the pairs that have none yet: between the memories of two
- * devices, then through memory of the host. A path that one end of a pair refuses or finds corrupt is left out for that pair, and the reason
+ * devices, then through memory of the host; between hosts there is one, by pinned memory and a thread that carries it on. A path that one end of a pair refuses or finds corrupt is left out for that pair, and the reason
  * kept. Each step ends with all ranks telling all what they found about their pairs; so all know the same, and come to the same
  * answer. Where a pair has no path at all, calls are staged.
  */
@@ -18,6 +18,7 @@
 #include "comm/device_meet.h"
 #include "comm/device_order.h"
 #include "comm/device_pattern.h"
+#include "comm/device_relay.h"
 #include "comm/device_team.h"
 #include "comm/kernel.h"
 #include "comm/lend.h"
@@ -30,11 +31,12 @@ enum { PATHS = HOOP_DEVICE_PATHS, WHY = 320, PAIR_WHY = 120 };
 /* In the order in which they are tried. */
 static const struct {
     const struct hoop_transport *transport;
-    bool same_process, other_process; /* which pairs it serves */
-    bool host;                        /* what it leads through is this rank's heap: peers never need it to live on */
-} path[PATHS] = {{&hoop_transport_pci_p2p, true, false, false},
-                 {&hoop_transport_cuda_ipc, false, true, false},
-                 {&hoop_transport_cuda_host, true, true, true}};
+    bool same_process, other_process, other_host; /* which pairs it serves */
+    bool host; /* what it leads through is this rank's host memory: peers never need it to live on */
+} path[PATHS] = {{&hoop_transport_pci_p2p, true, false, false, false},
+                 {&hoop_transport_cuda_ipc, false, true, false, false},
+                 {&hoop_transport_cuda_host, true, true, false, true},
+                 {&hoop_relay_links, false, false, true, true}};
 
 /* What a rank has found out about the path to another. */
 struct view {
@@ -59,6 +61,7 @@ struct fact {
 
 struct survey {
     struct hoop_comm *comm;
+    const struct hoop_unique_id *id;
     unsigned char *facts; /* of each rank, fact_bytes each */
     size_t fact_bytes;
     unsigned char *way;   /* of each pair, by a * ranks + b, the same on all ranks: 1 + its path; 0: none yet */
@@ -165,14 +168,19 @@ static bool linked(const struct survey *survey, int a, int b)
     return survey->way[a * survey->comm->ranks + b] != 0;
 }
 
+/* Does the path serve the pair? */
+static bool serves(const struct hoop_comm *comm, int number, int a, int b)
+{
+    if (comm->hosts.count > 1 && comm->hosts.of[a] != comm->hosts.of[b])
+        return path[number].other_host;
+    return hoop_device_same_process(&comm->devices[a], &comm->devices[b]) ? path[number].same_process
+                                                                          : path[number].other_process;
+}
+
 /* Does the pair need the path that is tried now, and does that serve it? */
 static bool tries(const struct survey *survey, int a, int b)
 {
-    const struct hoop_device_self *devices = survey->comm->devices;
-    const bool same = hoop_device_same_process(&devices[a], &devices[b]);
-
-    return a != b && !linked(survey, a, b) &&
-           (same ? path[survey->trying].same_process : path[survey->trying].other_process);
+    return a != b && !linked(survey, a, b) && serves(survey->comm, survey->trying, a, b);
 }
 
 static bool anyone_tries(const struct survey *survey)
@@ -272,7 +280,9 @@ static enum hoop_status open_domain(struct survey *survey)
     struct hoop_domain **domain = &comm->device->domain[survey->trying];
     size_t size = 0;
 
-    enum hoop_status status = transport->open(&setup, domain);
+    enum hoop_status status = path[survey->trying].other_host
+                                  ? hoop_device_relay_open(comm, survey->id, survey->with, &setup, domain)
+                                  : transport->open(&setup, domain);
     if (status == HOOP_OK)
         status = transport->address(*domain, own(survey)->address, &size);
     own(survey)->address_size = status == HOOP_OK ? (uint32_t)size : 0;
@@ -322,9 +332,10 @@ static enum hoop_status write_pattern(const struct survey *survey, int peer)
     return hoop_pattern_write(&survey->pattern, peer);
 }
 
+/* What goes to another host has been read back here, and does not arrive before there is a relay. */
 static enum hoop_status hear_pattern(const struct survey *survey, int peer)
 {
-    return hoop_pattern_hear(&survey->pattern, peer);
+    return path[survey->trying].other_host ? HOOP_OK : hoop_pattern_hear(&survey->pattern, peer);
 }
 
 /* ---- all of it ---- */
@@ -388,7 +399,7 @@ static enum hoop_status begin(struct survey *survey)
 
     need_paths(survey);
     agree_channels(survey);
-    device->one_process = true;
+    device->one_process = survey->comm->hosts.count == 1;
     for (int rank = 1; rank < ranks; rank++)
         device->one_process &= hoop_device_same_process(&survey->comm->devices[0], &survey->comm->devices[rank]);
     if (own(survey)->content &&
@@ -411,7 +422,8 @@ static enum hoop_status prepare(struct survey *survey)
         return HOOP_ERR_MEMORY;
     own(survey)->channels = (uint32_t)comm->device->channels;
     enum hoop_status status = hoop_lend_new(comm, &comm->device->lend, &own(survey)->lend);
-    if (status == HOOP_OK && !hoop_device_any_shared(comm)) /* who shares one launches with all others that do */
+    /* who shares a device launches with all others that do; and lists of messages are read in the board */
+    if (status == HOOP_OK && !hoop_device_any_shared(comm) && comm->hosts.count == 1)
         status = hoop_messages_new(comm, &comm->device->messages, &own(survey)->messages);
     return status == HOOP_OK ? hoop_pattern_new(&survey->pattern, comm) : status;
 }
@@ -490,18 +502,24 @@ static void tell_ways(const struct survey *survey)
     }
 }
 
+static void close_domain(struct hoop_comm_device *device, int number)
+{
+    struct hoop_domain *domain = device->domain[number];
+
+    domain->transport->close(domain);
+    device->domain[number] = NULL;
+    if (domain == device->relay)
+        device->relay = NULL;
+}
+
 /* Close what nobody took: all have dropped their links to it. */
 static void close_unused(const struct survey *survey)
 {
     const struct hoop_comm *comm = survey->comm;
 
-    for (int i = 0; i < PATHS; i++) {
-        struct hoop_domain **domain = &comm->device->domain[i];
-        if (*domain && !memchr(&survey->way[comm->rank * comm->ranks], i + 1, (size_t)comm->ranks)) {
-            (*domain)->transport->close(*domain);
-            *domain = NULL;
-        }
-    }
+    for (int i = 0; i < PATHS; i++)
+        if (comm->device->domain[i] && !memchr(&survey->way[comm->rank * comm->ranks], i + 1, (size_t)comm->ranks))
+            close_domain(comm->device, i);
 }
 
 static enum hoop_status make_survey(struct survey *survey, struct hoop_comm *comm)
@@ -525,17 +543,14 @@ static void free_survey(struct survey *survey)
     hoop_free(survey->with);
 }
 
-enum hoop_status hoop_device_agree(struct hoop_comm *comm)
+enum hoop_status hoop_device_agree(struct hoop_comm *comm, const struct hoop_unique_id *id)
 {
     struct survey survey;
 
     if (!hoop_device_any(comm))
         return HOOP_OK;
-    if (comm->hosts.count > 1) {
-        snprintf(comm->device_way, sizeof comm->device_way, "the ranks are on %d hosts", comm->hosts.count);
-        return HOOP_OK;
-    }
     enum hoop_status status = make_survey(&survey, comm);
+    survey.id = id;
     if (status != HOOP_OK) {
         free_survey(&survey);
         return hoop_comm_conclude(comm, status);
@@ -549,7 +564,7 @@ enum hoop_status hoop_device_agree(struct hoop_comm *comm)
     else if (status == HOOP_OK) {
         tell_ways(&survey);
         close_unused(&survey);
-        status = hoop_device_order(comm);
+        status = comm->hosts.count == 1 ? hoop_device_order(comm) : HOOP_OK;
         if (status == HOOP_ERR_SETUP)
             status = refuse(&survey);
     }
@@ -564,6 +579,7 @@ void hoop_device_links_drop(struct hoop_comm *comm)
     if (device == NULL)
         return;
     hoop_kernels_drain(device->kernels);
+    hoop_device_relay_stop(comm);
     hoop_lend_stop(device->lend);
     for (int i = 0; device->links && i < comm->ranks * hoop_device_lanes(comm); i++)
         if (device->links[i])
@@ -578,8 +594,6 @@ void hoop_device_links_free(struct hoop_comm *comm)
 
     hoop_device_links_drop(comm);
     for (int i = 0; i < PATHS; i++)
-        if (device->domain[i] && (comm->error == HOOP_OK || path[i].host)) {
-            device->domain[i]->transport->close(device->domain[i]);
-            device->domain[i] = NULL;
-        }
+        if (device->domain[i] && (comm->error == HOOP_OK || path[i].host))
+            close_domain(device, i);
 }

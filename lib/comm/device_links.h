@@ -8,8 +8,9 @@
 #ifdef HOOP_CUDA
 
 /* Choose the way; collective, and nothing where no rank has a device. comm->device_way says in words what came out and why.
+ * id: by which the ranks have met; NULL: this one is alone.
  * Errors: those of a collective; concluded. What is missing for kernels is no error. */
-enum hoop_status hoop_device_agree(struct hoop_comm *comm);
+enum hoop_status hoop_device_agree(struct hoop_comm *comm, const struct hoop_unique_id *id);
 
 /* Give up the links to peers, after this rank's kernels have ended: no rank may free memory that another has open. */
 void hoop_device_links_drop(struct hoop_comm *comm);
@@ -20,9 +21,9 @@ void hoop_device_links_free(struct hoop_comm *comm);
 
 #else
 
-static inline enum hoop_status hoop_device_agree(struct hoop_comm *comm)
+static inline enum hoop_status hoop_device_agree(struct hoop_comm *comm, const struct hoop_unique_id *id)
 {
-    (void)comm;
+    (void)comm, (void)id;
     return HOOP_OK;
 }
 

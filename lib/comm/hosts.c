@@ -65,15 +65,35 @@ static int channels_across(const struct hoop_comm *comm)
     return comm->settings.value[HOOP_SETTING_CHANNELS].empty ? HOOP_CHANNELS_ACROSS : comm->channels;
 }
 
+enum hoop_status hoop_hosts_open_network(const struct hoop_comm *comm, const struct hoop_unique_id *id,
+                                         const char *purpose, bool both_ways, const struct hoop_domain_setup *shape,
+                                         struct hoop_domain **domain)
+{
+    struct hoop_tcp_setup tcp = {.interfaces = comm->settings.value[HOOP_SETTING_IFACE].word, .both_ways = both_ways};
+    struct hoop_domain_setup setup = *shape;
+
+    enum hoop_status status = read_ports(comm, &tcp);
+    if (status != HOOP_OK)
+        return status;
+    hoop_boot_key(id, purpose, tcp.key);
+    setup.context = &tcp;
+    status = hoop_transport_tcp.open(&setup, domain);
+    hoop_auth_wipe(tcp.key, sizeof tcp.key);
+    return status;
+}
+
 enum hoop_status hoop_hosts_open(struct hoop_comm *comm, const struct hoop_unique_id *id)
 {
-    struct hoop_tcp_setup tcp = {.interfaces = comm->settings.value[HOOP_SETTING_IFACE].word};
-    struct hoop_domain_setup setup = {.rank = comm->rank,
-                                      .ranks = comm->ranks,
-                                      .lanes = hoop_lanes_of(channels_across(comm)),
-                                      .frame = comm->choice.frame,
-                                      .slots = comm->slots,
-                                      .context = &tcp};
+    const struct hoop_domain_setup data = {.rank = comm->rank,
+                                           .ranks = comm->ranks,
+                                           .lanes = hoop_lanes_of(channels_across(comm)),
+                                           .frame = comm->choice.frame,
+                                           .slots = comm->slots},
+                                   watch = {.rank = comm->rank,
+                                            .ranks = comm->ranks,
+                                            .lanes = HOOP_COUNCIL_LANES,
+                                            .frame = HOOP_FAR_FRAME,
+                                            .slots = HOOP_FAR_SLOTS};
     const bool shm = is_word(comm, HOOP_SETTING_TRANSPORTS, "shm"),
                only = is_word(comm, HOOP_SETTING_TRANSPORTS, "tcp");
 
@@ -82,21 +102,8 @@ enum hoop_status hoop_hosts_open(struct hoop_comm *comm, const struct hoop_uniqu
                          comm->settings.value[HOOP_SETTING_TRANSPORTS].word);
     if (shm || (!only && is_word(comm, HOOP_SETTING_HOST, "") && !hoop_boot_goes_far(id)))
         return HOOP_OK;
-    enum hoop_status status = read_ports(comm, &tcp);
-    if (status != HOOP_OK)
-        return status;
-    hoop_boot_key(id, "tcp", tcp.key);
-    status = hoop_transport_tcp.open(&setup, &comm->hosts.domain);
-    if (status == HOOP_OK) {
-        setup.lanes = HOOP_COUNCIL_LANES;
-        tcp.both_ways = true;
-        setup.frame = HOOP_FAR_FRAME;
-        setup.slots = HOOP_FAR_SLOTS;
-        hoop_boot_key(id, "watch", tcp.key);
-        status = hoop_transport_tcp.open(&setup, &comm->hosts.watch);
-    }
-    hoop_auth_wipe(tcp.key, sizeof tcp.key);
-    return status;
+    const enum hoop_status status = hoop_hosts_open_network(comm, id, "tcp", false, &data, &comm->hosts.domain);
+    return status == HOOP_OK ? hoop_hosts_open_network(comm, id, "watch", true, &watch, &comm->hosts.watch) : status;
 }
 
 /* ---- telling ---- */

@@ -38,6 +38,13 @@ struct hoop_hosts {
  * Errors: HOOP_ERR_SETUP (HOOP_TRANSPORTS, HOOP_IFACE, HOOP_PORTS), HOOP_ERR_SYSTEM, HOOP_ERR_MEMORY. */
 enum hoop_status hoop_hosts_open(struct hoop_comm *comm, const struct hoop_unique_id *id);
 
+/* Open a domain of the network between hosts for one purpose, with a key of its own. both_ways: as struct hoop_tcp_setup has it;
+ * shape: all but the context.
+ * Errors: HOOP_ERR_SETUP (HOOP_IFACE, HOOP_PORTS), HOOP_ERR_SYSTEM, HOOP_ERR_MEMORY. */
+enum hoop_status hoop_hosts_open_network(const struct hoop_comm *comm, const struct hoop_unique_id *id,
+                                         const char *purpose, bool both_ways, const struct hoop_domain_setup *shape,
+                                         struct hoop_domain **domain);
+
 void hoop_hosts_tell(const struct hoop_comm *comm, struct hoop_host_self *self);
 void hoop_hosts_put(struct hoop_writer *writer, const struct hoop_host_self *self);
 void hoop_hosts_get(struct hoop_reader *reader, struct hoop_host_self *self);

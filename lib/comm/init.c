@@ -465,7 +465,7 @@ enum hoop_status hoop_comm_make(struct hoop_comm **comm, int ranks, const struct
         new->choice.stage = 0;
     new->flat.stages = new->choice.stage > 0;
     if (status == HOOP_OK)
-        status = hoop_device_agree(new);
+        status = hoop_device_agree(new, id);
     if (status != HOOP_OK) {
         hoop_comm_free(new);
         return status;

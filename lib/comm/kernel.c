@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "comm/device.h"
+#include "comm/device_relay.h"
 #include "comm/lend.h"
 #include "health/monitor.h"
 #include "health/verdict.h"
@@ -112,7 +113,8 @@ void hoop_kernels_let_go(const struct hoop_kernels *kernels)
         return;
     const struct hoop_board *board = kernels->comm->board;
     for (int rank = 0; rank < board->shape.ranks; rank++)
-        while (atomic_load_explicit(&hoop_board_card(board, rank)->let_go, memory_order_acquire) == 0 &&
+        while (kernels->comm->hosts.of[rank] == kernels->comm->hosts.own && /* others are lent nothing */
+               atomic_load_explicit(&hoop_board_card(board, rank)->let_go, memory_order_acquire) == 0 &&
                (rank == board->rank || !hoop_health_gone(board, rank)) && !hoop_expired(deadline))
             usleep(100);
 }
@@ -219,7 +221,8 @@ enum hoop_status hoop_kernels_start(struct hoop_comm *comm)
     if (pthread_create(&kernels->watch, NULL, watch, kernels) != 0)
         kernels->watched = false;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return kernels->watched ? HOOP_OK : hoop_fail(HOOP_ERR_SYSTEM, "cannot start the thread that watches kernels");
+    return kernels->watched ? hoop_device_relay_start(comm)
+                            : hoop_fail(HOOP_ERR_SYSTEM, "cannot start the thread that watches kernels");
 }
 
 void hoop_kernels_drain(struct hoop_kernels *kernels)
@@ -245,6 +248,7 @@ void hoop_kernels_free(struct hoop_kernels *kernels)
         return;
     if (kernels->ended)
         hoop_kernels_drain(kernels);
+    hoop_device_relay_stop(kernels->comm);
     atomic_store(&kernels->closing, true);
     if (kernels->watched)
         pthread_join(kernels->watch, NULL);

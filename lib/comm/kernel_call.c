@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "comm/device.h"
 #include "comm/device_copy.h"
+#include "comm/device_relay.h"
 #include "comm/kernel.h"
 #include "comm/lend.h"
 #include "comm/uneven.h"
@@ -43,7 +44,10 @@ size_t hoop_kernels_tell(const struct hoop_comm *comm, char *text, size_t size)
                  least);
     return (size_t)snprintf(
         text, size, "what combines by functions of the user is staged: they are functions of the host%s%s; %s",
-        comm->device->messages ? "" : "; messages are staged: ranks that share a GPU launch together", copies,
+        comm->device->messages  ? ""
+        : comm->hosts.count > 1 ? "; messages are staged: the ranks are on several hosts"
+                                : "; messages are staged: ranks that share a GPU launch together",
+        copies,
         one ? "memory of pools and of virtual addresses goes through slots: other devices do not reach it"
             : "between processes only memory of hoop_mem_alloc is read in place, other goes through slots");
 }
@@ -86,6 +90,7 @@ static enum hoop_status launch_plan(const struct hoop_kernels *kernels, const st
                                         .out_view = row_of(kernels, run->out),
                                         .tag = hoop_comm_publish(shown),
                                         .number = comm->sequence};
+    hoop_device_relay_want(comm, plan);
     return hoop_cuda_exec_launch(kernels->exec, &call, stream);
 }
 
@@ -251,6 +256,7 @@ static enum hoop_status launch_exchange(struct hoop_kernels *kernels, const stru
         exchange->list.parts = comm->device->channels * HOOP_LANES_A_CHANNEL;
         exchange->list.tag = hoop_comm_publish(call);
         exchange->list.number = comm->sequence;
+        hoop_device_relay_want_all(comm, exchange->list.parts);
         status = hoop_cuda_exec_messages(kernels->exec, &exchange->list, stream);
         snprintf(comm->stats.last_plan, sizeof comm->stats.last_plan, "messages/kernel/%dch", comm->device->channels);
     }

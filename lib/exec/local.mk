@@ -5,7 +5,7 @@ libhoop_core_la_SOURCES += lib/exec/program.c lib/exec/program.h lib/exec/device
 EXTRA_DIST += lib/exec/device/interp.cu lib/exec/device/lane.inc lib/exec/device/message.inc lib/exec/device/reduce.inc lib/exec/device/vector.inc \
 	lib/exec/device/work.inc
 if CUDA
-libhoop_core_la_SOURCES += lib/exec/cuda.c lib/exec/cuda.h lib/exec/cuda_bring.c lib/exec/cuda_bring.h lib/exec/cuda_code.c lib/exec/cuda_team.c lib/exec/cuda_team.h lib/exec/cuda_code.h lib/exec/device/image.c
+libhoop_core_la_SOURCES += lib/exec/cuda.c lib/exec/cuda.h lib/exec/cuda_bring.c lib/exec/cuda_bring.h lib/exec/cuda_code.c lib/exec/cuda_team.c lib/exec/cuda_team.h lib/exec/cuda_code.h lib/exec/cuda_relay.c lib/exec/cuda_relay.h lib/exec/device/image.c
 endif
 
 # Device code. One architecture of each major version as machine code, and the oldest as PTX for all others (configure has the list).

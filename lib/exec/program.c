@@ -231,7 +231,8 @@ struct hoop_device_pipe hoop_program_pipe(const struct hoop_device_link *link)
                                      .slot = hoop_device_slot(link->frame),
                                      .frame = link->frame,
                                      .slots = link->slots,
-                                     .direct = link->direct};
+                                     .direct = link->direct,
+                                     .relayed = link->relayed};
 }
 
 /* ---- reports ---- */

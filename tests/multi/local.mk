@@ -126,6 +126,12 @@ tests_multi_device_grid_SOURCES = tests/multi/device_grid.c
 tests_multi_device_grid_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_device_grid_LDADD = $(TEST_LIBS)
 
+check_PROGRAMS += tests/multi/device_hosts
+TESTS += tests/multi/device_hosts
+tests_multi_device_hosts_SOURCES = tests/multi/device_hosts.c
+tests_multi_device_hosts_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_multi_device_hosts_LDADD = $(TEST_LIBS)
+
 check_PROGRAMS += tests/multi/device_order
 TESTS += tests/multi/device_order
 tests_multi_device_order_SOURCES = tests/multi/device_order.c

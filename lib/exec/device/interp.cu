@@ -92,6 +92,12 @@ XDEVICE xg small_area(xg slot, const struct hoop_device_pipe *pipe)
     return slot + HOOP_DEVICE_HEADER + pipe->frame + UNIT;
 }
 
+/* Frames of the link are words with flags. */
+XDEVICE bool is_small(const struct hoop_device_call *call, const struct hoop_device_pipe *pipe)
+{
+    return (call->flags & HOOP_DEVICE_SMALL_FRAMES) && !pipe->relayed;
+}
+
 XDEVICE xg pipe_of(const struct hoop_device_call *call, const struct lane *lane, int32_t peer)
 {
     return call->pipe + ((uint64_t)(uint32_t)peer * call->pipe_lanes + lane->number) * sizeof(struct hoop_device_pipe);
@@ -124,7 +130,7 @@ XNOINLINE bool take_frame(const struct hoop_device_call *call, struct lane *lane
 
     lane->in_pipe = at;
     lane->in_peer = (uint32_t)peer;
-    if (call->flags & HOOP_DEVICE_SMALL_FRAMES) {
+    if (is_small(call, pipe)) {
         lane->work.left = small_area(slot, pipe);
         lane->work.in_flag = number + 1;
         lane->work.step = (uint64_t)lane->step << 32 | (uint32_t)lane->slice;
@@ -150,7 +156,7 @@ XNOINLINE bool make_frame(const struct hoop_device_call *call, struct lane *lane
         return false;
     const xg slot = slot_of(pipe->out_frames, pipe->sent, pipe);
     lane->out_pipe = at;
-    if (call->flags & HOOP_DEVICE_SMALL_FRAMES) {
+    if (is_small(call, pipe)) {
         lane->work.also = small_area(slot, pipe);
         lane->work.out_flag = pipe->sent + 1;
         x_st_flagged(lane->work.also, lane->tag, pipe->sent + 1);
@@ -369,6 +375,8 @@ XNOINLINE bool conclude_step(struct lane *lane)
     if (lane->out_pipe) {
         struct hoop_device_pipe *pipe = XP(struct hoop_device_pipe, lane->out_pipe);
 
+        if (pipe->relayed)
+            write_header(slot_of(pipe->out_frames, pipe->sent, pipe) + HOOP_DEVICE_HEADER_BYTES, lane->work.bytes, 0);
         pipe->sent++;
         if (lane->work.out_flag == 0)
             x_st_rel(pipe->out_head, pipe->sent);

@@ -10,7 +10,9 @@
  * offset into the slot's room (as many bytes past 16 as the source, so that both can be moved by whole words), or an address
  * in the sender's buffer, which is lent until the counter of frames taken has passed it. Small frames come in words of 16
  * bytes instead: 8 of data (the first word: the fingerprint) with a flag in each half, which follows from k; a word whose flags are right
- * is complete, so one message takes one way over the bus and no counter is waited for. All frames of a call are small, or none.
+ * is complete, so one message takes one way over the bus and no counter is waited for. All frames of a call are small, or none, but for
+ * those to and from other hosts: a thread of the host carries them on (exec/cuda_relay.h), which looks at counters; they are never small or
+ * lent, and say in the header how many bytes they have.
  *
  * Messages. A launch may run a list of messages in the place of a plan. Those to one peer, and those from one, are a queue; the others go on
  * while it waits. The bytes of a message are cut into parts, of which each block has one, on its own link. The first frame of a part
@@ -39,13 +41,16 @@ struct hoop_device_lane {
     uint32_t steps, unused;
 };
 
+/* Where in a slot's header the bytes of a frame are that is relayed, in whole units. */
+enum { HOOP_DEVICE_HEADER_BYTES = 32 };
+
 /* A link's ends (struct hoop_device_link) and how many frames it has carried; a lane's block alone writes those. */
 struct hoop_device_pipe {
     uint64_t out_frames, out_head, out_taken, in_frames, in_head, in_taken;
     uint64_t sent, received;
     uint64_t taken; /* of those sent, as far as known */
     uint64_t slot;  /* bytes */
-    uint32_t frame, slots, direct, unused;
+    uint32_t frame, slots, direct, relayed;
 };
 
 /* What a lane keeps from call to call, one cache line. */
