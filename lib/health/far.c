@@ -47,8 +47,26 @@ bool hoop_far_busy(const struct hoop_far *far, const struct hoop_board *board)
 
 /* ---- telling ---- */
 
+/* The latest calls that a rank has made, and that its kernels have begun. */
+struct standing {
+    uint64_t started, begun;
+};
+
+static struct standing standing_of(const struct hoop_board *board, int rank)
+{
+    struct hoop_card *card = hoop_board_card(board, rank);
+
+    return (struct standing){hoop_card_started(card), atomic_load(&card->begun)};
+}
+
+/* Both only grow, so different ones have different keys for as long as anybody lives. */
+static uint64_t key_of(struct standing where)
+{
+    return where.started + (where.begun << 32 | where.begun >> 32);
+}
+
 /* The head of a frame. rank < 0: no card. */
-static struct hoop_writer begin_frame(const struct hoop_board *board, bool leaving, int rank, uint64_t started,
+static struct hoop_writer begin_frame(const struct hoop_board *board, bool leaving, int rank, struct standing where,
                                       unsigned char frame[HOOP_FAR_FRAME])
 {
     struct hoop_writer writer = hoop_writer(frame, HOOP_FAR_FRAME);
@@ -57,7 +75,8 @@ static struct hoop_writer begin_frame(const struct hoop_board *board, bool leavi
     hoop_put_u64(&writer, hoop_verdict_word(board));
     hoop_put_u32(&writer, leaving);
     hoop_put_u32(&writer, (uint32_t)(rank + 1));
-    hoop_put_u64(&writer, started);
+    hoop_put_u64(&writer, where.started);
+    hoop_put_u64(&writer, where.begun);
     return writer;
 }
 
@@ -67,11 +86,11 @@ static bool send_frame(const struct hoop_far_link *one, const unsigned char fram
 }
 
 /* What rank has called. False: not now. The rank may go on meanwhile; the reader looks at each record's own number. */
-static bool tell_card(const struct hoop_board *board, struct hoop_far_link *one, int rank, uint64_t started)
+static bool tell_card(const struct hoop_board *board, struct hoop_far_link *one, int rank, struct standing where)
 {
     const struct hoop_card *card = hoop_board_card(board, rank);
     unsigned char frame[HOOP_FAR_FRAME];
-    struct hoop_writer writer = begin_frame(board, false, rank, started, frame);
+    struct hoop_writer writer = begin_frame(board, false, rank, where, frame);
 
     for (int i = 0; i < HOOP_CALL_RECORDS; i++) {
         const struct hoop_call *call = &card->call[i];
@@ -80,9 +99,9 @@ static bool tell_card(const struct hoop_board *board, struct hoop_far_link *one,
         hoop_put_u64(&writer, __atomic_load_n(&call->count, __ATOMIC_ACQUIRE));
         hoop_put_u64(&writer, __atomic_load_n(&call->kind, __ATOMIC_ACQUIRE));
     }
-    if (hoop_card_started(card) != started || !send_frame(one, frame))
+    if (hoop_card_started(card) != where.started || !send_frame(one, frame))
         return false;
-    one->card[rank] = started;
+    one->card[rank] = key_of(where);
     one->told = hoop_verdict_word(board);
     return true;
 }
@@ -91,12 +110,13 @@ static bool tell_card(const struct hoop_board *board, struct hoop_far_link *one,
 static void tell_cards(struct hoop_far *far, const struct hoop_board *board)
 {
     for (int rank = 0; rank < board->shape.ranks; rank++) {
-        const uint64_t started = hoop_card_started(hoop_board_card(board, rank));
+        const struct standing where = standing_of(board, rank);
+        const uint64_t key = key_of(where);
 
-        for (int i = 0; i < far->links && far->seen[rank] == started; i++)
-            if (!far->link[i].over && far->link[i].card[rank] != started)
-                tell_card(board, &far->link[i], rank, started);
-        far->seen[rank] = started;
+        for (int i = 0; i < far->links && far->seen[rank] == key; i++)
+            if (!far->link[i].over && far->link[i].card[rank] != key)
+                tell_card(board, &far->link[i], rank, where);
+        far->seen[rank] = key;
     }
 }
 
@@ -105,7 +125,7 @@ static void tell(struct hoop_far *far, const struct hoop_board *board, bool beat
     const uint64_t word = hoop_verdict_word(board);
     unsigned char frame[HOOP_FAR_FRAME];
 
-    begin_frame(board, leaving, -1, 0, frame);
+    begin_frame(board, leaving, -1, (struct standing){0, 0}, frame);
     for (int i = 0; i < far->links; i++) {
         struct hoop_far_link *one = &far->link[i];
         if ((leaving || !one->over) && (beat || one->told != word) && send_frame(one, frame))
@@ -116,12 +136,16 @@ static void tell(struct hoop_far *far, const struct hoop_board *board, bool beat
 /* ---- hearing ---- */
 
 /* Note what a rank of another host has called. */
-static void note_card(struct hoop_board *board, struct hoop_reader *reader, int rank, uint64_t started)
+static void note_card(struct hoop_board *board, struct hoop_reader *reader, int rank, struct standing where)
 {
     struct hoop_card *card = hoop_board_card(board, rank);
 
-    if (atomic_load(&card->started) != UINT64_MAX || started <= atomic_load(&card->heard))
-        return; /* one of our own; or old news, which others pass on */
+    if (atomic_load(&card->started) != UINT64_MAX)
+        return; /* one of our own */
+    if (where.begun > atomic_load(&card->begun))
+        atomic_store(&card->begun, where.begun);
+    if (where.started <= atomic_load(&card->heard))
+        return; /* old news, which others pass on */
     for (int i = 0; i < HOOP_CALL_RECORDS; i++) {
         struct hoop_call *call = &card->call[i];
         const uint64_t sequence = hoop_get_u64(reader);
@@ -131,7 +155,7 @@ static void note_card(struct hoop_board *board, struct hoop_reader *reader, int 
         __atomic_store_n(&call->kind, hoop_get_u64(reader), __ATOMIC_RELEASE);
         __atomic_store_n(&call->sequence, sequence, __ATOMIC_RELEASE);
     }
-    atomic_store(&card->heard, started);
+    atomic_store(&card->heard, where.started);
 }
 
 static void hear(struct hoop_board *board, struct hoop_far_link *one, const unsigned char *frame)
@@ -140,14 +164,14 @@ static void hear(struct hoop_board *board, struct hoop_far_link *one, const unsi
     const uint64_t word = hoop_get_u64(&reader);
     const bool leaving = hoop_get_u32(&reader) != 0;
     const int rank = (int)hoop_get_u32_range(&reader, 0, (uint32_t)board->shape.ranks) - 1;
-    const uint64_t started = hoop_get_u64(&reader);
+    const uint64_t started = hoop_get_u64(&reader), begun = hoop_get_u64(&reader);
 
     if (leaving) {
         one->over = true;
         atomic_store(&hoop_board_card(board, one->link->peer)->life, HOOP_LIFE_LEFT);
     }
     if (rank >= 0)
-        note_card(board, &reader, rank, started);
+        note_card(board, &reader, rank, (struct standing){started, begun});
     hoop_verdict_take(board, word);
 }
 

@@ -2,8 +2,8 @@
 /* Between hosts: verdicts and signs of life.
  *
  * The first ranks of the hosts are joined in a star with rank 0 in its middle, by links of their own that the monitor thread alone
- * uses. Over them goes the verdict of each host's board, as soon as one stands; the calls that its ranks have made, when they stand
- * still, so that who waits on another host can see who is late and who has called something else; and a beat. A link that
+ * uses. Over them goes the verdict of each host's board, as soon as one stands; the calls that its ranks have made, and which their
+ * kernels have begun, when they stand still, so that who waits on another host can see who is late and who has called something else; and a beat. A link that
  * ends without a word is the death of the rank behind it; one that is silent for HOOP_SILENT likewise.
  */
 #ifndef HOOP_HEALTH_FAR_H
@@ -13,12 +13,12 @@
 #include "hoop/transport.h"
 #include "mem/board.h"
 
-enum { HOOP_FAR_FRAME = 24 + 32 * HOOP_CALL_RECORDS, HOOP_FAR_SLOTS = 64, HOOP_FAR_TICK_MS = 20 };
+enum { HOOP_FAR_FRAME = 32 + 32 * HOOP_CALL_RECORDS, HOOP_FAR_SLOTS = 64, HOOP_FAR_TICK_MS = 20 };
 
 struct hoop_far_link {
     struct hoop_link *link;
     uint64_t told;  /* the verdict that the other end has been told */
-    uint64_t *card; /* of each rank: the latest call that it has been told */
+    uint64_t *card; /* of each rank: where it stood when the other end was told of it */
     double quiet;   /* seconds of our own ticks since it was heard; below 0: it never was */
     bool over;      /* it left in peace, or its end has been noted */
 };
@@ -28,7 +28,7 @@ struct hoop_far {
     struct hoop_council *council; /* what takes over once a verdict stands; NULL: nothing does */
     double silent;                /* seconds */
     uint64_t last, next_beat;
-    uint64_t *seen; /* of each rank: its latest call at the last tick */
+    uint64_t *seen; /* of each rank: where it stood at the last tick */
     bool rests;     /* this rank has said that it leaves: what ends now ends in peace */
     int links;
     struct hoop_far_link link[];
