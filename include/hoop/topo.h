@@ -90,6 +90,8 @@ struct hoop_topo_node {
     struct hoop_topo_fact
         ordinal; /* GPU: its number as a CUDA device of this process, or of who wrote the file; NIC: of the latter */
     struct hoop_topo_fact port_speed;  /* NIC: GB/s of its port, one direction */
+    struct hoop_topo_fact port_state;  /* verbs device: of its first port; 1 down, 2 initializing, 3 armed, 4 active */
+    struct hoop_topo_fact port_layer;  /* verbs device: of its first port; 1 InfiniBand, 2 Ethernet */
     struct hoop_topo_fact iommu_group; /* PCI device: devices of one group share their translations */
     struct hoop_topo_fact
         acs_redirect;      /* PCI device: bits of ACS that send traffic between devices up to the CPUs; 0: none does */
@@ -284,6 +286,30 @@ HOOP_API enum hoop_topo_peer hoop_topo_peer_access(const struct hoop_topo *topo,
 
 /* "U", "OK", "CNS" …   Blocking: never.   Threads: any.   Errors: "?" for a value that is none. */
 HOOP_API const char *hoop_topo_peer_name(enum hoop_topo_peer peer);
+
+enum hoop_topo_gid_type {
+    HOOP_TOPO_GID_UNKNOWN,
+    HOOP_TOPO_GID_IB,
+    HOOP_TOPO_GID_ROCE_1,
+    HOOP_TOPO_GID_ROCE_2,
+    HOOP_TOPO_GID_TYPES
+};
+
+/* An address of a verbs port, as its GID table has it. */
+struct hoop_topo_gid {
+    int node;        /* NIC */
+    int port, index; /* port from 1, entry of its table from 0 */
+    uint8_t gid[16]; /* as an IPv6 address; with Ethernet an IPv4 one is mapped into it */
+    enum hoop_topo_gid_type type;
+    const char *interface; /* of the network, with Ethernet; "": not told */
+};
+
+/* GID i of all ports, by node, port and index; NULL past the end. Empty entries are left out.
+ * Blocking: never.   Threads: any.   Errors: none. */
+HOOP_API const struct hoop_topo_gid *hoop_topo_gid(const struct hoop_topo *topo, int i);
+
+/* "IB", "RoCE v1", "RoCE v2", "?".   Blocking: never.   Threads: any.   Errors: "?" for a value that is none. */
+HOOP_API const char *hoop_topo_gid_name(enum hoop_topo_gid_type type);
 
 /* CPUs near a node, as a list of ranges ("0-3,8"), limited to those that the process may use. May be "".
  *

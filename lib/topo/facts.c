@@ -18,8 +18,8 @@
     }
 
 const struct hoop_fact_name hoop_node_facts[HOOP_NODE_FACTS] = {
-    NODE(memory, 1e18),    NODE(memory_numa, 65535), NODE(ordinal, 65535),
-    NODE(port_speed, 1e6), NODE(iommu_group, 1e9),   NODE(acs_redirect, 255),
+    NODE(memory, 1e18),  NODE(memory_numa, 65535), NODE(ordinal, 65535),   NODE(port_speed, 1e6),
+    NODE(port_state, 9), NODE(port_layer, 2),      NODE(iommu_group, 1e9), NODE(acs_redirect, 255),
 };
 
 const struct hoop_fact_name hoop_link_facts[HOOP_LINK_FACTS] = {

@@ -11,7 +11,7 @@ struct hoop_fact_name {
     double most;   /* none is greater */
 };
 
-enum { HOOP_NODE_FACTS = 6, HOOP_LINK_FACTS = 9 };
+enum { HOOP_NODE_FACTS = 8, HOOP_LINK_FACTS = 9 };
 
 extern const struct hoop_fact_name hoop_node_facts[HOOP_NODE_FACTS], hoop_link_facts[HOOP_LINK_FACTS];
 

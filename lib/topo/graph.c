@@ -41,6 +41,7 @@ void hoop_topo_free(struct hoop_topo *topo)
     hoop_free(topo->note);
     hoop_free(topo->link);
     hoop_free(topo->access);
+    hoop_free(topo->gid);
     hoop_free(topo->place);
     hoop_arena_clear(&topo->arena);
     hoop_free(topo);
@@ -109,6 +110,17 @@ enum hoop_status hoop_topo_add_access(struct hoop_topo *topo, const struct hoop_
     if (!make_room((void **)&topo->access, topo->accesses, &topo->access_room, sizeof *topo->access))
         return HOOP_ERR_MEMORY;
     topo->access[topo->accesses++] = *access;
+    return HOOP_OK;
+}
+
+enum hoop_status hoop_topo_add_gid(struct hoop_topo *topo, const struct hoop_topo_gid *gid)
+{
+    const char *interface = hoop_topo_keep_text(topo, gid->interface);
+
+    if (interface == NULL || !make_room((void **)&topo->gid, topo->gids, &topo->gid_room, sizeof *topo->gid))
+        return HOOP_ERR_MEMORY;
+    topo->gid[topo->gids] = *gid;
+    topo->gid[topo->gids++].interface = interface;
     return HOOP_OK;
 }
 
@@ -210,6 +222,15 @@ static int compare_links(const void *first, const void *second)
     return (a->b > b->b) - (a->b < b->b);
 }
 
+static int compare_gids(const void *first, const void *second)
+{
+    const struct hoop_topo_gid *a = first, *b = second;
+
+    if (a->node != b->node || a->port != b->port)
+        return a->node != b->node ? a->node - b->node : a->port - b->port;
+    return a->index != b->index ? a->index - b->index : memcmp(a->gid, b->gid, sizeof a->gid);
+}
+
 static const char *const labels[HOOP_TOPO_KINDS] = {"Machine", "Package", "NUMA",   "Host", "Bridge",
                                                     "GPU",     "NIC",     "Switch", "PCI"};
 
@@ -251,6 +272,8 @@ static void remap(struct hoop_topo *topo, const int *new_number)
         topo->access[i].a = new_number[topo->access[i].a];
         topo->access[i].b = new_number[topo->access[i].b];
     }
+    for (int i = 0; i < topo->gids; i++)
+        topo->gid[i].node = new_number[topo->gid[i].node];
 }
 
 static void find_uplinks(struct hoop_topo *topo)
@@ -336,6 +359,8 @@ enum hoop_status hoop_topo_seal(struct hoop_topo *topo)
     hoop_free(new_number);
     if (topo->links > 0)
         qsort(topo->link, (size_t)topo->links, sizeof(*topo->link), compare_links);
+    if (topo->gids > 0)
+        qsort(topo->gid, (size_t)topo->gids, sizeof *topo->gid, compare_gids);
     find_uplinks(topo);
     topo->digest = digest_of(topo);
     return HOOP_OK;

@@ -34,6 +34,8 @@ struct hoop_topo {
     int links, link_room;
     struct hoop_topo_access *access;
     int accesses, access_room;
+    struct hoop_topo_gid *gid;
+    int gids, gid_room;
     hwloc_bitmap_t *core; /* CPUs of each core, in the machine's order */
     int cores, core_room;
     hwloc_bitmap_t allowed; /* CPUs that the process may use */
@@ -57,6 +59,14 @@ enum hoop_status hoop_topo_join(struct hoop_topo *topo, const struct hoop_topo_l
 
 /* Add what is known of one GPU's access to another's memory.   Errors: HOOP_ERR_MEMORY. */
 enum hoop_status hoop_topo_add_access(struct hoop_topo *topo, const struct hoop_topo_access *access);
+
+/* Add a GID; its text is copied.   Errors: HOOP_ERR_MEMORY. */
+enum hoop_status hoop_topo_add_gid(struct hoop_topo *topo, const struct hoop_topo_gid *gid);
+
+/* A GID as 32 hexadecimal digits, with colons after each four or without; and a type by its name, HOOP_TOPO_GID_UNKNOWN if it is none.
+ * False: not such a text. */
+bool hoop_gid_parse(const char *text, uint8_t gid[16]);
+enum hoop_topo_gid_type hoop_gid_type(const char *name);
 
 /* Add a core.   Errors: HOOP_ERR_MEMORY. */
 enum hoop_status hoop_topo_add_core(struct hoop_topo *topo, hwloc_const_bitmap_t cpus);

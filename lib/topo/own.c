@@ -5,6 +5,7 @@
  *       <node kind="GPU" number="0" parent="3" source="hwloc" bus="0000:03:00.0" pci="10de:20b2:0302" cpus="f" memory_numa="2 NVML"/>
  *       <link kind="PCI" a="3" b="7" source="sysfs" width="16 sysfs" gigatransfers="16 sysfs"/>
  *       <access a="7" b="8" read="OK" write="OK" nvlink="NS" atomics="NS" pci="CNS"/>
+ *       <gid node="9" port="1" index="3" gid="00000000000000000000ffff0a000001" type="RoCE v2" interface="eth0"/>
  *       <core cpus="3"/>
  *       <remark text="…"/>
  *     </hoop-topology>
@@ -139,6 +140,17 @@ static void put_access(FILE *out, const struct hoop_topo_access *access, const i
     fputs("/>\n", out);
 }
 
+static void put_gid(FILE *out, const struct hoop_topo_gid *gid, const int *number)
+{
+    fprintf(out, "  <gid node=\"%d\" port=\"%d\" index=\"%d\" gid=\"", number[gid->node], gid->port, gid->index);
+    for (int i = 0; i < 16; i++)
+        fprintf(out, "%02x", gid->gid[i]);
+    fputc('"', out);
+    hoop_xml_put(out, "type", hoop_topo_gid_name(gid->type));
+    hoop_xml_put(out, "interface", gid->interface);
+    fputs("/>\n", out);
+}
+
 enum hoop_status hoop_topo_write(const struct hoop_topo *topo, FILE *file)
 {
     int *number;
@@ -158,6 +170,8 @@ enum hoop_status hoop_topo_write(const struct hoop_topo *topo, FILE *file)
         put_link(file, &topo->link[i], number);
     for (int i = 0; i < topo->accesses; i++)
         put_access(file, &topo->access[i], number);
+    for (int i = 0; i < topo->gids; i++)
+        put_gid(file, &topo->gid[i], number);
     for (int i = 0; i < topo->cores; i++) {
         fputs("  <core", file);
         put_mask(file, "cpus", topo->core[i]);
@@ -361,6 +375,27 @@ static enum hoop_status read_access(struct reader *reader, const char *const *at
     return hoop_topo_add_access(reader->topo, &access);
 }
 
+static enum hoop_status read_gid(struct reader *reader, const char *const *attributes)
+{
+    const char *text = hoop_xml_value(attributes, "gid"), *type = hoop_xml_value(attributes, "type"),
+               *interface = hoop_xml_value(attributes, "interface");
+    struct hoop_topo_gid gid = {.interface = interface == NULL ? "" : interface};
+    long node, port, index;
+
+    if (text == NULL || !hoop_gid_parse(text, gid.gid))
+        return wrong(reader, "gid", "gid", text);
+    if (reader->topo->gids == MOST_LINKS ||
+        !read_number(hoop_xml_value(attributes, "node"), 0, reader->nodes - 1, &node) ||
+        !read_number(hoop_xml_value(attributes, "port"), 1, 255, &port) ||
+        !read_number(hoop_xml_value(attributes, "index"), 0, 65535, &index))
+        return wrong(reader, "gid", "node", hoop_xml_value(attributes, "node"));
+    gid.node = reader->number[node];
+    gid.port = (int)port;
+    gid.index = (int)index;
+    gid.type = hoop_gid_type(type == NULL ? "" : type);
+    return hoop_topo_add_gid(reader->topo, &gid);
+}
+
 static enum hoop_status read_core(struct reader *reader, const char *const *attributes)
 {
     hwloc_bitmap_t cpus = NULL;
@@ -409,6 +444,8 @@ static enum hoop_status on_open(void *user, const char *element, const char *con
         return read_link(reader, attributes);
     if (strcmp(element, "access") == 0)
         return read_access(reader, attributes);
+    if (strcmp(element, "gid") == 0)
+        return read_gid(reader, attributes);
     if (strcmp(element, "core") == 0)
         return read_core(reader, attributes);
     if (strcmp(element, "remark") == 0 && hoop_xml_value(attributes, "text") != NULL)

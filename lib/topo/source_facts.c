@@ -162,6 +162,8 @@ static bool has_fact(enum hoop_topo_kind kind, int fact)
         1u << HOOP_TOPO_GPU,
         1u << HOOP_TOPO_GPU | 1u << HOOP_TOPO_NIC,
         1u << HOOP_TOPO_NIC,
+        1u << HOOP_TOPO_NIC,
+        1u << HOOP_TOPO_NIC,
         1u << HOOP_TOPO_PCI_BRIDGE | 1u << HOOP_TOPO_GPU | 1u << HOOP_TOPO_NIC | 1u << HOOP_TOPO_SWITCH |
             1u << HOOP_TOPO_PCI_DEVICE,
         1u << HOOP_TOPO_PCI_BRIDGE | 1u << HOOP_TOPO_GPU | 1u << HOOP_TOPO_NIC | 1u << HOOP_TOPO_SWITCH |

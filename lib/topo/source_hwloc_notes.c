@@ -120,6 +120,26 @@ static enum hoop_status take_access(const struct notes *notes, int node, const c
     return hoop_topo_add_access(notes->topo, &access);
 }
 
+/* "1|3|fe80…|RoCE v2|eth0" */
+static enum hoop_status take_gid(const struct notes *notes, int node, const char *value)
+{
+    struct hoop_topo_gid gid = {.node = node};
+    char word[5][128];
+    const char *text = value;
+
+    for (int i = 0; i < 5; i++)
+        if (!take_word(&text, word[i], sizeof word[i]))
+            return wrong("hoop.gid", value);
+    const long port = strtol(word[0], NULL, 10), index = strtol(word[1], NULL, 10);
+    gid.port = (int)port;
+    gid.index = (int)index;
+    gid.type = hoop_gid_type(word[3]);
+    gid.interface = word[4];
+    if (port < 1 || port > 255 || index < 0 || index > 65535 || !hoop_gid_parse(word[2], gid.gid))
+        return wrong("hoop.gid", value);
+    return hoop_topo_add_gid(notes->topo, &gid);
+}
+
 /* The link to the parent, before sealing; NULL: there is none. */
 static struct hoop_topo_link *way_up(struct hoop_topo *topo, int node)
 {
@@ -260,6 +280,8 @@ static enum hoop_status take_note(const struct notes *notes, int node, const cha
         return take_link(notes, node, value);
     if (strcmp(name, "access") == 0)
         return take_access(notes, node, value);
+    if (strcmp(name, "gid") == 0)
+        return take_gid(notes, node, value);
     if (strcmp(name, "parent") == 0)
         return take_parent(notes, node, value);
     if (strcmp(name, "kind") == 0)

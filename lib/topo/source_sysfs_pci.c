@@ -387,7 +387,7 @@ static void read_port(struct scan *scan, const struct function *function, struct
         node->port_speed = fact((double)strtol(scan->sysfs->text, NULL, 10) / 8000);
 }
 
-static void read_facts(struct scan *scan, const struct function *function)
+static enum hoop_status read_facts(struct scan *scan, const struct function *function)
 {
     struct hoop_topo_node *node = &scan->topo->place[function->node].node;
 
@@ -400,6 +400,9 @@ static void read_facts(struct scan *scan, const struct function *function)
         bytes > EXTENDED ? hoop_sysfs_acs((const unsigned char *)scan->sysfs->text, (size_t)bytes) : -1;
     if (redirect >= 0)
         node->acs_redirect = (struct hoop_topo_fact){redirect, HOOP_TOPO_SYSFS};
+    return node->kind == HOOP_TOPO_NIC && node->rdma
+               ? hoop_sysfs_read_verbs(scan->sysfs, scan->topo, function->node, function->path)
+               : HOOP_OK;
 }
 
 static enum hoop_status read_all(struct scan *scan)
@@ -420,7 +423,7 @@ static enum hoop_status read_all(struct scan *scan)
         if (scan->function[i].wanted) {
             status = place(scan, &scan->function[i]);
             if (status == HOOP_OK)
-                read_facts(scan, &scan->function[i]);
+                status = read_facts(scan, &scan->function[i]);
         }
     return status;
 }

@@ -34,6 +34,9 @@ enum hoop_status hoop_sysfs_list(const struct hoop_sysfs *sysfs, const char *fol
  * Errors: HOOP_ERR_ARG (more devices than any machine has), HOOP_ERR_MEMORY. */
 enum hoop_status hoop_sysfs_read_pci(struct hoop_sysfs *sysfs, struct hoop_topo *topo, bool merge);
 
+/* The ports of a verbs device on the PCI function at that path, a node of the graph: state, link layer and GIDs.   Errors: HOOP_ERR_MEMORY. */
+enum hoop_status hoop_sysfs_read_verbs(struct hoop_sysfs *sysfs, struct hoop_topo *topo, int node, const char *path);
+
 /* The XGMI links that the kernel's KFD tells of, between GPUs of the graph that have none yet.   Errors: HOOP_ERR_MEMORY. */
 enum hoop_status hoop_sysfs_read_kfd(struct hoop_sysfs *sysfs, struct hoop_topo *topo);
 

@@ -95,7 +95,18 @@ static void put_facts(const struct hoop_hwloc_writer *writer, int depth, const v
 
 /* ---- what hwloc has no place for ---- */
 
-/* Links that are no way up, and access, at the first of the two. */
+static void put_gid(const struct hoop_hwloc_writer *writer, const struct hoop_topo_gid *gid, int depth)
+{
+    char text[192];
+    int used = snprintf(text, sizeof text, "%d|%d|", gid->port, gid->index);
+
+    for (int i = 0; i < 16; i++)
+        used += snprintf(text + used, sizeof text - (size_t)used, "%02x", gid->gid[i]);
+    snprintf(text + used, sizeof text - (size_t)used, "|%s|%.100s", hoop_topo_gid_name(gid->type), gid->interface);
+    put_info(writer, depth, "hoop.gid", text);
+}
+
+/* Links that are no way up, access, at the first of the two, and GIDs. */
 static void put_ties(const struct hoop_hwloc_writer *writer, int node, int depth)
 {
     const struct hoop_topo *topo = writer->topo;
@@ -124,6 +135,9 @@ static void put_ties(const struct hoop_hwloc_writer *writer, int node, int depth
             fprintf(writer->out, "|%s", hoop_topo_peer_name((enum hoop_topo_peer)topo->access[i].way[way]));
         fputs("\"/>\n", writer->out);
     }
+    for (int i = 0; i < topo->gids; i++)
+        if (topo->gid[i].node == node)
+            put_gid(writer, &topo->gid[i], depth);
 }
 
 static void put_cpu_model(const struct hoop_hwloc_writer *writer, const struct hoop_topo_node *node, int depth)

@@ -58,6 +58,27 @@ echo 4 >"$sys/devices/$switch/0000:02:00.0/0000:03:00.0/current_link_width"
 nic=$sys/devices/$switch/0000:02:01.0/0000:04:00.0
 mkdir -p "$nic/infiniband/mlx5_0/ports/1" "$nic/net/ib0" "$sys/kernel/iommu_groups/7"
 echo '400 Gb/sec (4X NDR)' >"$nic/infiniband/mlx5_0/ports/1/rate"
+# port FOLDER STATE LAYER, and gid FOLDER INDEX GID TYPE INTERFACE: what the kernel tells of a verbs port.
+port() {
+    mkdir -p "$1/gids" "$1/gid_attrs/types" "$1/gid_attrs/ndevs"
+    echo "$2" >"$1/state"
+    echo "$3" >"$1/link_layer"
+}
+gid() {
+    echo "$3" >"$1/gids/$2"
+    [ -z "$4" ] || echo "$4" >"$1/gid_attrs/types/$2"
+    [ -z "$5" ] || echo "$5" >"$1/gid_attrs/ndevs/$2"
+}
+port "$nic/infiniband/mlx5_0/ports/1" '4: ACTIVE' InfiniBand
+gid "$nic/infiniband/mlx5_0/ports/1" 0 fe80:0000:0000:0000:506b:4b03:00ba:0001 'IB/RoCE v1' ''
+gid "$nic/infiniband/mlx5_0/ports/1" 1 0000:0000:0000:0000:0000:0000:0000:0000 '' ''
+roce=$sys/devices/$switch/0000:02:01.0/0000:04:00.1
+port "$roce/infiniband/mlx5_10/ports/1" '4: ACTIVE' Ethernet
+gid "$roce/infiniband/mlx5_10/ports/1" 0 fe80:0000:0000:0000:506b:4bff:feba:0002 'IB/RoCE v1' eth1
+gid "$roce/infiniband/mlx5_10/ports/1" 10 0000:0000:0000:0000:0000:ffff:0a01:0005 'IB/RoCE v1' eth1
+gid "$roce/infiniband/mlx5_10/ports/1" 3 fe80:0000:0000:0000:506b:4bff:feba:0002 'RoCE v2' eth1
+gid "$roce/infiniband/mlx5_10/ports/1" bad fe80:0000:0000:0000:506b:4bff:feba:0002 'RoCE v2' eth1
+gid "$roce/infiniband/mlx5_10/ports/1" 4 'fe80:0000' 'RoCE v2' eth1
 ln -s ../0000:04:00.0 "$sys/devices/$switch/0000:02:01.0/0000:04:00.1/physfn"
 ln -s ../../../../../../kernel/iommu_groups/7 "$nic/iommu_group"
 {
@@ -93,7 +114,7 @@ fi
 for finding in 'wrong  GPU0 and NIC0 share a PCI switch, but ACS at port Bridge2 (0000:02:00.0)' \
     'note   GPU0 could use 16 lanes of 32 GT/s, the port above it 8 of 32' 'wrong  GPU0 runs on 4 of 8 lanes' \
     'note   GPU0 runs at 2.5 of 32 GT/s now' 'note   nobody tells near which NUMA node GPU1 is' \
-    'note   GPU2 has no RDMA interface on its own PCI switches; the nearest is SYS' '2 wrong, '; do
+    'note   NIC1 (mlx5_10): no GID of type RoCE v2 with an address of more' 'note   GPU2 has no RDMA interface on its own PCI switches; the nearest is SYS' '2 wrong, '; do
     grep -qF -- "$finding" "$scratch/doctor" || { echo "failed: the doctor does not say: $finding"; failed=1; }
 done
 [ $failed -eq 0 ] || cat "$scratch/doctor"
@@ -104,6 +125,24 @@ if grep -qvE '^(ok   |note |wrong)  .|^$|^this machine|^not this machine|^[0-9]+
     cat "$scratch/doctor"
     failed=1
 fi
+
+# With an address that routers know there is nothing to say; a port that is down carries nothing.
+gid "$roce/infiniband/mlx5_10/ports/1" 11 0000:0000:0000:0000:0000:ffff:0a01:0005 'RoCE v2' eth1
+"$tool" --input "$scratch/box" --doctor | grep -q mlx5_10 && { echo "failed: the doctor of a port that is in order"; failed=1; }
+echo '1: DOWN' >"$roce/infiniband/mlx5_10/ports/1/state"
+"$tool" --input "$scratch/box" --doctor | grep -q 'note   NIC1 (mlx5_10): its port is not active.*ip link set' || { echo "failed: the doctor of a port that is down"; failed=1; }
+echo '4: ACTIVE' >"$roce/infiniband/mlx5_10/ports/1/state"
+rm "$roce"/infiniband/mlx5_10/ports/1/gid*/11 "$roce"/infiniband/mlx5_10/ports/1/gid_attrs/*/11
+# All of it stays in other forms.
+ports() { grep '<gid\|port_state' | sed 's/\(node\|parent\)="[0-9]*"//' | sort; } # hwloc leaves out some nodes before
+"$tool" --input "$scratch/box" --export hoop >"$scratch/own.xml"
+for form in hoop hwloc; do
+    "$tool" --input "$scratch/box" --export $form >"$scratch/form.xml" 2>"$scratch/err"
+    if ! diff <(ports <"$scratch/own.xml") <("$tool" --input "$scratch/form.xml" --export hoop | ports); then
+        echo "failed: ports in the form $form"
+        failed=1
+    fi
+done
 
 if command -v tar >/dev/null; then
     tar -C "$scratch" -cf "$scratch/box.tar" box

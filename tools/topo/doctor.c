@@ -347,6 +347,45 @@ static void check_nics(struct doctor *doctor)
     }
 }
 
+/* Is a GID one that only its own network segment reaches? */
+static bool is_link_local(const struct hoop_topo_gid *gid)
+{
+    return gid->gid[0] == 0xfe && (gid->gid[1] & 0xc0) == 0x80;
+}
+
+/* Verbs ports that carry nothing, or, on Ethernet, have no address that RoCE can route. */
+static void check_ports(struct doctor *doctor)
+{
+    const struct hoop_topo_node *node;
+    const struct hoop_topo_gid *gid;
+
+    for (int i = 0; (node = hoop_topo_node(doctor->topo, i)) != NULL; i++) {
+        bool any = false, good = false;
+
+        if (node->kind != HOOP_TOPO_NIC || node->port_state.source == HOOP_TOPO_UNKNOWN || !is_shown(doctor->asked, i))
+            continue;
+        if (node->port_state.value < 4) {
+            tell(doctor, NOTE,
+                 "%s (%s): its port is not active: nothing goes through it. If it is meant to be used: look at the "
+                 "cable "
+                 "and the switch%s",
+                 node->label, node->name,
+                 node->port_layer.value == 2 ? ", and set its interface up (ip link set dev IFACE up)"
+                                             : ", and whether a subnet manager runs (ibstat)");
+            continue;
+        }
+        for (int k = 0; (gid = hoop_topo_gid(doctor->topo, k)) != NULL; k++) {
+            any |= gid->node == i;
+            good |= gid->node == i && gid->type == HOOP_TOPO_GID_ROCE_2 && !is_link_local(gid);
+        }
+        if (node->port_layer.value == 2 && any && !good)
+            tell(doctor, NOTE,
+                 "%s (%s): no GID of type RoCE v2 with an address of more than its own segment: hosts behind a router "
+                 "cannot be reached. Give its interface an IP address",
+                 node->label, node->name);
+    }
+}
+
 static void check_fabric(struct doctor *doctor)
 {
     const struct hoop_topo *topo = doctor->topo;
@@ -453,6 +492,7 @@ static void check_topology(struct doctor *doctor, bool live)
     check_acs(doctor, live);
     check_iommu(doctor);
     check_nics(doctor);
+    check_ports(doctor);
     check_fabric(doctor);
     check_peers(doctor);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* The graph as JSON. A fact is {"value": …, "source": …} or null; nodes refer to one another by label. */
+#include <arpa/inet.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -59,6 +60,10 @@ static void put_node(const struct hoop_topo *topo, FILE *out, int i)
         fputs(", \"virtual_function\": true", out);
     if (node->kind == HOOP_TOPO_NIC)
         put_fact(out, "port_gigabytes_per_second", &node->port_speed);
+    if (node->port_state.source != HOOP_TOPO_UNKNOWN)
+        put_fact(out, "port_state", &node->port_state);
+    if (node->port_layer.source != HOOP_TOPO_UNKNOWN)
+        put_fact(out, "port_layer", &node->port_layer);
     hoop_topo_cpu_list(topo, i, list, sizeof(list));
     put_text(out, "cpus", list);
     hoop_topo_numa_list(topo, i, list, sizeof(list));
@@ -115,6 +120,26 @@ static void put_access(const struct hoop_topo *topo, FILE *out)
         fputc(']', out);
 }
 
+/* Only where there are verbs ports that tell them. */
+static void put_gids(const struct hoop_topo *topo, FILE *out)
+{
+    const struct hoop_topo_gid *gid;
+
+    for (int i = 0; (gid = hoop_topo_gid(topo, i)) != NULL; i++) {
+        char text[INET6_ADDRSTRLEN] = "";
+
+        inet_ntop(AF_INET6, gid->gid, text, sizeof text);
+        fprintf(out, "%s\n    {\"nic\": \"%s\", \"port\": %d, \"index\": %d, \"type\": \"%s\"",
+                i > 0 ? "," : ",\n  \"gids\": [", hoop_topo_node(topo, gid->node)->label, gid->port, gid->index,
+                hoop_topo_gid_name(gid->type));
+        put_text(out, "gid", text);
+        put_text(out, "interface", gid->interface);
+        fputc('}', out);
+    }
+    if (hoop_topo_gid(topo, 0) != NULL)
+        fputc(']', out);
+}
+
 static void put_matrix(const struct hoop_topo *topo, const bool *shown, FILE *out)
 {
     int *rows;
@@ -150,6 +175,7 @@ void show_json(const struct hoop_topo *topo, const bool *shown, FILE *out)
         put_link(topo, out, i);
     fputc(']', out);
     put_access(topo, out);
+    put_gids(topo, out);
     fputs(",\n  \"remarks\": [", out);
     for (int i = 0; hoop_topo_note(topo, i) != NULL; i++) {
         fputs(i > 0 ? ", " : "", out);

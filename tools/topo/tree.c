@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* The machine as a tree: what hangs where, with what is known of each node and its link upwards. */
+#include <arpa/inet.h>
 #include <string.h>
 
 #include "show.h"
@@ -156,6 +157,35 @@ static void show_fabric(const struct hoop_topo *topo, const bool *shown, FILE *o
     }
 }
 
+/* Verbs ports: what runs on them, and the addresses in their tables. */
+static void show_ports(const struct hoop_topo *topo, const bool *shown, FILE *out)
+{
+    static const char *const states[] = {"", "down", "initializing", "armed", "active"};
+    static const char *const layers[] = {"", "InfiniBand", "Ethernet"};
+    const struct hoop_topo_node *node;
+    const struct hoop_topo_gid *gid;
+    const char *head = "\nVerbs ports:\n";
+
+    for (int i = 0; (node = hoop_topo_node(topo, i)) != NULL; i++) {
+        const int state = (int)node->port_state.value, layer = (int)node->port_layer.value;
+
+        if (node->kind != HOOP_TOPO_NIC || node->port_state.source == HOOP_TOPO_UNKNOWN || !is_shown(shown, i))
+            continue;
+        fprintf(out, "%s  %s %s  %s, %s\n", head, node->label, node->name,
+                layer > 0 ? layers[layer] : "link layer unknown", state < 5 ? states[state] : "in an unknown state");
+        head = "";
+        for (int k = 0; (gid = hoop_topo_gid(topo, k)) != NULL; k++) {
+            char text[INET6_ADDRSTRLEN] = "";
+
+            if (gid->node != i)
+                continue;
+            inet_ntop(AF_INET6, gid->gid, text, sizeof text);
+            fprintf(out, "    port %d  GID %d  %s  %s%s%s\n", gid->port, gid->index, hoop_topo_gid_name(gid->type),
+                    text, gid->interface[0] != '\0' ? "  on " : "", gid->interface);
+        }
+    }
+}
+
 static void show_remarks(const struct hoop_topo *topo, FILE *out)
 {
     for (int i = 0; hoop_topo_note(topo, i) != NULL; i++)
@@ -181,5 +211,6 @@ void show_tree(const struct hoop_topo *topo, const bool *shown, FILE *out, bool 
     show_node(&canvas, 0);
     show_below(&canvas, 0, "");
     show_fabric(topo, shown, out);
+    show_ports(topo, shown, out);
     show_remarks(topo, out);
 }
