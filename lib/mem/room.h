@@ -8,7 +8,7 @@
 
 #include "hoop.h"
 
-/* May `bytes` more be taken? Looks at the memory limit of every enclosing control group (version 2) and at the machine.
+/* May `bytes` more be taken? Looks at the memory limit of every enclosing control group (version 2 or 1) and at the machine.
  * Errors: HOOP_ERR_MEMORY with the limit that is in the way and what `purpose` needs. Files that cannot be read limit nothing. */
 enum hoop_status hoop_room_check(size_t bytes, const char *purpose);
 

@@ -53,6 +53,12 @@ tests_multi_faults_SOURCES = tests/multi/faults.c
 tests_multi_faults_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_multi_faults_LDADD = $(TEST_LIBS)
 
+check_PROGRAMS += tests/multi/scarce
+TESTS += tests/multi/scarce
+tests_multi_scarce_SOURCES = tests/multi/scarce.c
+tests_multi_scarce_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_multi_scarce_LDADD = $(TEST_LIBS)
+
 check_PROGRAMS += tests/multi/shrink
 TESTS += tests/multi/shrink
 tests_multi_shrink_SOURCES = tests/multi/shrink.c
