@@ -176,6 +176,67 @@ START_TEST(abort_on_one_rank)
 }
 END_TEST
 
+/* Two die at once, or one dies while another aborts: one of them is named, the same one by all of a host. */
+static int abort_when_told(struct harness_rank *self)
+{
+    struct load load = {.count = 20000, .calls = 1 << 30};
+    struct hoop_comm *comm;
+
+    self->argument = &load;
+    if (self->rank != 1)
+        return keep_calling(self);
+    comm = harness_join(self);
+    if (comm == NULL)
+        return 1;
+    float *data = calloc(load.count, sizeof *data);
+    for (int call = 0; call < 20; call++)
+        hoop_all_reduce(data, data, load.count, HOOP_F32, HOOP_MAX, comm, NULL);
+    atomic_store(&self->report->stage, VICTIM_READY);
+    while (atomic_load(&self->reports[0].stage) == 0 || atomic_load(&self->reports[2].stage) == 0)
+        usleep(100);
+    free(data);
+    hoop_comm_abort(comm);
+    hoop_comm_destroy(comm);
+    return 0;
+}
+
+static void two_at_once(bool aborts, const char *transports)
+{
+    struct load load = {.count = 20000, .calls = 1 << 30};
+    struct harness harness;
+
+    setenv("HOOP_TRANSPORTS", transports, 1);
+    harness_start(&harness, 4, aborts ? abort_when_told : keep_calling, &load, CAP);
+    for (int rank = 0; rank < 4; rank++)
+        harness_stage(&harness, rank, VICTIM_READY);
+    if (!aborts)
+        kill(harness.process[1], SIGKILL);
+    kill(harness.process[2], SIGKILL);
+    ck_assert_msg(harness_wait(&harness), "the survivors hang");
+    for (int rank = 0; rank < 4; rank += 3) {
+        const struct harness_report *report = &harness.report[rank];
+        const char *cause = strstr(report->text, ": ");
+        const bool first = cause && strstr(cause, aborts ? "rank 1 called hoop_comm_abort" : "rank 1 (process "),
+                   second = cause && strstr(cause, "rank 2 (process ");
+        ck_assert_msg(report->status == (first && aborts ? HOOP_ERR_ABORTED : HOOP_ERR_PEER) && (first || second),
+                      "%s: rank %d: %d %s", transports, rank, report->status, report->text);
+    }
+    if (strcmp(transports, "shm") == 0)
+        ck_assert_str_eq(strchr(harness.report[0].text, ':'), strchr(harness.report[3].text, ':'));
+}
+
+START_TEST(two_causes_at_once)
+{
+    const struct harness_traces before = harness_look(false);
+
+    two_at_once(false, "shm");
+    two_at_once(true, "shm");
+    two_at_once(false, "tcp");
+    two_at_once(true, "tcp");
+    harness_compare(&before);
+}
+END_TEST
+
 /* ---- silence ---- */
 
 START_TEST(stopped_rank)
@@ -464,6 +525,7 @@ int main(void)
     tcase_add_test(tests, kill_with_forked_child);
     tcase_add_test(tests, exit_without_destroy);
     tcase_add_test(tests, abort_on_one_rank);
+    tcase_add_test(tests, two_causes_at_once);
     tcase_add_test(tests, stopped_rank);
     tcase_add_test(tests, stopped_for_a_short_time);
     tcase_add_test(tests, late_rank_is_reported);
