@@ -44,6 +44,7 @@ include $(srcdir)/tests/conform/local.mk
 include $(srcdir)/tests/model/local.mk
 include $(srcdir)/tests/multi/local.mk
 include $(srcdir)/tests/fuzz/local.mk
+include $(srcdir)/tests/vm/local.mk
 include $(srcdir)/tests/install/local.mk
 include $(srcdir)/tests/fakecuda/local.mk
 include $(srcdir)/tests/perf/local.mk
