@@ -254,9 +254,11 @@ static int do_not_come(struct harness_rank *self)
     if (self->rank == 2) {
         while (self->reports[0].at == 0 || self->reports[1].at == 0)
             usleep(1000);
+        hoop_comm_destroy(comm);
         return 0;
     }
     harness_tell(self, hoop_comm_shrink(comm, &smaller), NULL);
+    hoop_comm_destroy(comm);
     return 0;
 }
 
