@@ -532,7 +532,7 @@ struct hoop_stats {
     uint64_t plans_built; /* plan cache misses */
     uint64_t sleeps;      /* times a wait went to sleep in the kernel */
     /* Of the last call: algorithm, transport and protocol. "flat/shm/lines": a small exchange through slots, "twoshot/shm/direct":
-     * in each other's memory, "twoshot/shm/staged": by way of memory that they share, "ring/shm/links/1ch/4sl": a plan over links, with its channels and slices. */
+     * in each other's memory, "twoshot/shm/staged", "flat/shm/staged": by way of memory that they share, "ring/shm/links/1ch/4sl": a plan over links, with its channels and slices. */
     char last_plan[64];
 };
 

@@ -112,7 +112,7 @@ void hoop_comm_name_flat(struct hoop_comm *comm, enum hoop_coll coll)
 {
     static const char ways[][2][WAY_NAME] = {[HOOP_FLAT_LINES] = {"flat/shm/lines", "flat/shm/lines"},
                                              [HOOP_FLAT_DIRECT] = {"flat/shm/direct", "twoshot/shm/direct"},
-                                             [HOOP_FLAT_STAGED] = {"", "twoshot/shm/staged"}};
+                                             [HOOP_FLAT_STAGED] = {"flat/shm/staged", "twoshot/shm/staged"}};
 
     memcpy(comm->stats.last_plan, ways[comm->flat.way][hoop_coll_shape(coll)->sums], WAY_NAME);
 }

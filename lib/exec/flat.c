@@ -276,8 +276,10 @@ static enum hoop_status take_from_root(struct hoop_flat *flat, const struct hoop
     }
     if (status != HOOP_OK)
         return status;
+    if (offered && hoop_direct_locate(flat, call))
+        return hoop_direct_run(flat, call, wait);
     if (offered)
-        return hoop_direct_locate(flat, call) ? hoop_direct_run(flat, call, wait) : HOOP_AGAIN;
+        return hoop_staged_fits(flat, call) ? hoop_staged_run(flat, call, wait) : HOOP_AGAIN;
     const unsigned char *from = flat->inputs[call->root];
     if (call->coll == HOOP_SCATTER)
         from += (size_t)flat->board->rank * bytes;
@@ -302,7 +304,7 @@ enum hoop_status hoop_flat_run(struct hoop_flat *flat, const struct hoop_flat_ca
     }
     if (lendable && hoop_direct_offer(flat->board, call, &own))
         offer = &own;
-    else if (lendable && hoop_staged_fits(flat, call)) {
+    else if (lendable && at_root && hoop_staged_fits(flat, call)) {
         const enum hoop_status status = hoop_staged_offer(flat, call, &own);
         if (status != HOOP_OK)
             return status;

@@ -7,7 +7,7 @@
  * finished the call that used it last, which shows in the numbers of the calls that the ranks have started.
  *
  * From lend_least bytes on a rank whose buffers peers can reach puts into its slot where they lie, instead of the vector. If
- * all have done so, they work in each other's memory (direct.h). If not, an all-reduce goes over stages (staged.h).
+ * all have done so, they work in each other's memory (direct.h). If not, an all-reduce or a broadcast goes over stages (staged.h).
  *
  * Gives the same bits as the plan of algorithm "flat"; only time would change without it.
  */

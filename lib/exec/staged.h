@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* The direct all-reduce (direct.h) for buffers that peers cannot reach: each rank lends a stage on the board instead.
+/* The direct all-reduce and broadcast (direct.h) for buffers that peers cannot reach: each rank lends a stage on the board instead.
  *
  * The vector is taken piece by piece. Of a piece each rank puts onto its stage what the others sum, that is all but its own
  * slice; sums its slice from the others' stages and its own input, into its output and onto its stage; and fetches the other slices of
@@ -8,6 +8,9 @@
  *
  * One stage for the inputs and one for the results suffice: a rank stages the next piece only when it has all results of the
  * last one, so that nobody reads its stage any more, and writes results only when all have staged, and so have fetched the last ones.
+ *
+ * Of a broadcast the root puts all pieces onto its stage, and the others fetch them. It may be ahead by as many as the stage holds; it
+ * returns when all have fetched the last one, so that nobody reads its stage after a call of either kind.
  *
  * Only the rank itself touches its buffers. Gives the same bits as direct.h.
  */

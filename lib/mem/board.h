@@ -84,7 +84,7 @@ struct hoop_card {
     struct hoop_bell bell;                         /* rung by peers when they have published something */
     _Alignas(HOOP_LINE) _Atomic uint64_t started;  /* sequence of the latest call of this rank */
     _Alignas(HOOP_LINE) _Atomic uint64_t finished; /* of the latest call in which it has done with peers' memory */
-    /* exec/staged.h: pieces of vectors that this rank has staged, and whose own slice it has summed */
+    /* exec/staged.h: pieces of vectors that this rank has staged, and whose own slice it has summed; of a broadcast: that it has fetched */
     _Alignas(HOOP_LINE) _Atomic uint64_t staged;
     _Alignas(HOOP_LINE) _Atomic uint64_t summed;
     _Alignas(HOOP_LINE) _Atomic uint64_t

@@ -289,8 +289,9 @@ static bool direct(const struct facts *facts)
 
 static bool staged(const struct facts *facts)
 {
-    return direct(facts) && facts->problem->coll == HOOP_ALL_REDUCE && facts->choice->stage > 0 &&
-           facts->bytes > facts->choice->flat_max;
+    const bool can = facts->problem->coll == HOOP_ALL_REDUCE || facts->problem->coll == HOOP_BROADCAST;
+
+    return can && direct(facts) && facts->choice->stage > 0 && facts->bytes > facts->choice->flat_max;
 }
 
 static void text_direct(const struct facts *facts, struct text *text)
@@ -303,9 +304,10 @@ static void text_direct(const struct facts *facts, struct text *text)
         "direct     if all ranks' buffers are of hoop_mem_alloc, they work in each other's memory, without a plan; "
         "HOOP_DIRECT_MIN=16T forbids it\n");
     if (staged(facts))
-        say(text, "           else each puts its part where the others can read it, a stage, without a plan, too; "
-                  "HOOP_STAGE=0 forbids "
-                  "that\n");
+        say(text,
+            "           else %s where the others can read it, a stage, without a plan, too; HOOP_STAGE=0 forbids "
+            "that\n",
+            facts->problem->coll == HOOP_BROADCAST ? "the root puts the vector" : "each puts its part");
     if (measured == NULL || measured->calls == 0)
         return;
     say(text, "          ");

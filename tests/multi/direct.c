@@ -31,13 +31,17 @@ static void fill(unsigned char *to, size_t bytes, uint64_t seed)
 /* Ways to run a call. Of MIXED every other rank has ordinary memory. */
 enum way { DIRECT, PLANS, STAGED, MIXED, WAYS };
 
-static const char *const way_names[WAYS] = {"twoshot/shm/direct", "/shm/links/1ch/", "twoshot/shm/staged",
-                                            "twoshot/shm/staged"};
+static const char *const way_names[WAYS] = {"/shm/direct", "/shm/links/1ch/", "/shm/staged", "/shm/staged"};
 
 struct ways {
     struct hoop_comm *comm[WAYS];
     unsigned char *memory[WAYS];
 };
+
+static int root_of(size_t count, int ranks)
+{
+    return (int)(count % (size_t)ranks);
+}
 
 static enum hoop_status call(enum hoop_coll coll, const void *in, void *out, size_t count, enum hoop_type type,
                              enum hoop_op op, struct hoop_comm *comm)
@@ -47,6 +51,8 @@ static enum hoop_status call(enum hoop_coll coll, const void *in, void *out, siz
         return hoop_all_reduce(in, out, count, type, op, comm, NULL);
     case HOOP_REDUCE:
         return hoop_reduce(in, out, count, type, op, hoop_comm_size(comm) - 1, comm, NULL);
+    case HOOP_BROADCAST:
+        return hoop_broadcast(in, out, count, type, root_of(count, hoop_comm_size(comm)), comm, NULL);
     default:
         return hoop_reduce_scatter(in, out, count / (size_t)hoop_comm_size(comm), type, op, comm, NULL);
     }
@@ -60,7 +66,9 @@ static int compare(struct ways *ways, enum hoop_coll coll, size_t count, enum ho
     const size_t block = count / (size_t)self->ranks * element;
     struct hoop_stats stats = {.size = sizeof stats};
 
-    for (int way = 0; way < (coll == HOOP_ALL_REDUCE ? WAYS : STAGED); way++) {
+    const bool stages = coll == HOOP_ALL_REDUCE || coll == HOOP_BROADCAST;
+
+    for (int way = 0; way < (stages ? WAYS : STAGED); way++) {
         unsigned char *in = ways->memory[way] + EDGE, *out = in_place ? in : in + bytes + EDGE;
 
         if (in_place && coll == HOOP_REDUCE_SCATTER)
@@ -70,7 +78,9 @@ static int compare(struct ways *ways, enum hoop_coll coll, size_t count, enum ho
         if (call(coll, in, out, count, type, op, ways->comm[way]) != HOOP_OK)
             return harness_tell(self, HOOP_ERR_INTERNAL, ways->comm[way]);
         hoop_stats(ways->comm[way], &stats);
-        if (strstr(stats.last_plan, way_names[way]) == NULL)
+        /* of a broadcast only the root's memory matters */
+        const bool mixed = way != MIXED || coll == HOOP_ALL_REDUCE || root_of(count, self->ranks) % 2;
+        if (strstr(stats.last_plan, way_names[mixed ? way : DIRECT]) == NULL)
             return snprintf(self->report->text, sizeof self->report->text, "way %d took %s", way, stats.last_plan);
         if (memcmp(ways->memory[DIRECT], ways->memory[way], room) != 0)
             return snprintf(self->report->text, sizeof self->report->text,
@@ -106,7 +116,8 @@ static int open_ways(struct ways *ways, struct harness_rank *self)
 
 static int all_types(struct harness_rank *self)
 {
-    static const enum hoop_coll colls[] = {HOOP_ALL_REDUCE, HOOP_REDUCE_SCATTER, HOOP_ALL_REDUCE};
+    static const enum hoop_coll colls[] = {HOOP_ALL_REDUCE, HOOP_REDUCE_SCATTER, HOOP_BROADCAST, HOOP_ALL_REDUCE,
+                                           HOOP_BROADCAST};
     static const size_t counts[] = {120, 131, 257, 1000, 4099, 40000};
     struct ways ways;
     unsigned turn = 0;
@@ -115,10 +126,10 @@ static int all_types(struct harness_rank *self)
     for (int type = 0; type < HOOP_TYPES; type++)
         for (int op = 0; op < HOOP_OPS; op++)
             for (size_t i = 0; !wrong && i < 6 && hoop_op_accepts((enum hoop_op)op, (enum hoop_type)type); i++, turn++)
-                wrong = compare(&ways, colls[turn % 3], counts[i], (enum hoop_type)type, (enum hoop_op)op, turn / 3 % 2,
+                wrong = compare(&ways, colls[turn % 5], counts[i], (enum hoop_type)type, (enum hoop_op)op, turn / 5 % 2,
                                 self);
-    for (int in_place = 0; !wrong && in_place < 2; in_place++) /* past the caches */
-        wrong = compare(&ways, HOOP_ALL_REDUCE, MOST / 4, HOOP_F32, HOOP_SUM, in_place, self);
+    for (int i = 0; !wrong && i < 4; i++) /* past the caches */
+        wrong = compare(&ways, i < 2 ? HOOP_ALL_REDUCE : HOOP_BROADCAST, MOST / 4, HOOP_F32, HOOP_SUM, i % 2, self);
     if (wrong)
         return 1;
     free(ways.memory[STAGED]);
@@ -132,6 +143,40 @@ static int all_types(struct harness_rank *self)
 START_TEST(same_bits_as_plans)
 {
     harness_run(_i, all_types, NULL, CAP);
+}
+END_TEST
+
+/* One call after the other from ordinary memory. The root is ahead of the others by a whole broadcast, for which its stage has room, and
+ * must not stage what it reduces next over what they still have to fetch. */
+enum { REPEATS = 200, HANDED_OUT = 448 << 10, REDUCED = 128 << 10 };
+
+static int repeat(struct harness_rank *self)
+{
+    static unsigned char memory[HANDED_OUT], expected[HANDED_OUT], in[REDUCED], out[REDUCED];
+
+    setenv("HOOP_STAGE", "512K", 1);
+    setenv("HOOP_DIRECT_MIN", "64", 1);
+    struct hoop_comm *comm = harness_join(self);
+    if (comm == NULL)
+        return 1;
+    for (int i = 0; i < REPEATS; i++) {
+        const int root = i / 50 % self->ranks;
+
+        memset(expected, i, HANDED_OUT);
+        memset(memory, self->rank == root ? i : i + 1, HANDED_OUT);
+        memset(in, ~i, REDUCED);
+        if (hoop_broadcast(memory, memory, HANDED_OUT, HOOP_U8, root, comm, NULL) != HOOP_OK ||
+            hoop_all_reduce(in, out, REDUCED, HOOP_U8, HOOP_MAX, comm, NULL) != HOOP_OK)
+            return harness_tell(self, HOOP_ERR_INTERNAL, comm);
+        if (memcmp(memory, expected, HANDED_OUT) != 0 || memcmp(in, out, REDUCED) != 0)
+            return snprintf(self->report->text, sizeof self->report->text, "turn %d has brought the wrong bytes", i);
+    }
+    return hoop_comm_destroy(comm) == HOOP_OK ? 0 : 1;
+}
+
+START_TEST(calls_follow_each_other)
+{
+    harness_run(_i, repeat, NULL, CAP);
 }
 END_TEST
 
@@ -214,6 +259,7 @@ int main(void)
     tcase_set_timeout(letting_go, CAP);
     tcase_add_test(bits, what_passes_the_caches);
     tcase_add_loop_test(bits, same_bits_as_plans, 2, 5);
+    tcase_add_loop_test(bits, calls_follow_each_other, 2, 6);
     tcase_add_loop_test(letting_go, late_writer, 0, 3);
     if (!UNDER_TSAN) { /* it sees no race between processes, and is slow */
         suite_add_tcase(suite, bits);
