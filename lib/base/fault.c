@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,12 +13,12 @@ static enum hoop_fault set_point = HOOP_FAULTS_COUNT;
 static uint64_t set_visit;
 static enum hoop_fault_deed set_deed;
 
-void hoop_fault_visit(enum hoop_fault point)
+bool hoop_fault_visit(enum hoop_fault point)
 {
     const struct timespec pause = {.tv_nsec = HOOP_FAULT_DAWDLE_MS * 1000000L};
 
     if (atomic_fetch_add(&visits[point], 1) + 1 != set_visit || point != set_point)
-        return;
+        return false;
     switch (set_deed) {
     case HOOP_FAULT_KILL:
         kill(getpid(), SIGKILL);
@@ -25,9 +26,18 @@ void hoop_fault_visit(enum hoop_fault point)
     case HOOP_FAULT_DAWDLE:
         nanosleep(&pause, NULL);
         break;
+    case HOOP_FAULT_BREAK:
+        return true;
     case HOOP_FAULT_DEEDS:
         break;
     }
+    return false;
+}
+
+void hoop_fault_cut(enum hoop_fault point, int sock)
+{
+    if (hoop_fault_visit(point))
+        shutdown(sock, SHUT_RDWR);
 }
 
 void hoop_fault_set(enum hoop_fault point, uint64_t visit, enum hoop_fault_deed deed)

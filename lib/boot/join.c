@@ -168,7 +168,7 @@ static enum hoop_status greet(struct hoop_boot *boot, struct hoop_hello *hello, 
     hoop_auth_random(boot->seal.client_nonce, sizeof boot->seal.client_nonce);
     bytes = hoop_hello_write(message, hello, &boot->seal);
     status = moved(boot, hoop_sock_send_all(boot->sock, message, bytes, deadline));
-    HOOP_FAULT_POINT(HELLO);
+    HOOP_FAULT_CUTS(HELLO, boot->sock);
     if (status == HOOP_OK || status == HOOP_AGAIN) /* a server that closed may have said why */
         status = await(boot, HOOP_WELCOME, &body, &bytes, deadline);
     return status;

@@ -139,7 +139,7 @@ static void give(struct serving *serving, struct client *client, int rank,
 
     memcpy(gift, gift_magic, MAGIC);
     code(gift + MAGIC, serving->key, gift_magic, client->nonce, rank_nonce, (uint32_t)rank, (uint32_t)serving->ranks);
-    HOOP_FAULT_POINT(GIVE);
+    HOOP_FAULT_CUTS(GIVE, client->sock);
     if (hoop_unix_send(client->sock, gift, sizeof gift, serving->segment) != HOOP_OK) {
         drop(client);
         return;
@@ -361,7 +361,7 @@ enum hoop_status hoop_share_fetch(const char *name, const unsigned char key[32],
         status = hoop_unix_connect(name, cancel, &sock, deadline);
         if (status != HOOP_OK) /* it listened when it told its name, so who is refused now follows from its death */
             return status == HOOP_ERR_SETUP ? HOOP_ERR_PEER : status;
-        HOOP_FAULT_POINT(FETCH);
+        HOOP_FAULT_CUTS(FETCH, sock);
         if (hoop_unix_same_user(sock))
             status = exchange(&fetching, sock, &taken);
         else

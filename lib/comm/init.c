@@ -352,9 +352,11 @@ static enum hoop_status set_up(struct hoop_comm *comm, const struct hoop_unique_
         goto out;
     for (int rank = 0; rank < comm->ranks; rank++)
         lifeline[rank] = -1;
-    HOOP_FAULT_POINT(TABLE);
+    if (HOOP_FAULT_FAILS(TABLE))
+        status = hoop_fail(HOOP_ERR_MEMORY, "the set-up fails, as the test has asked for");
     hoop_boot_key(id, "share", key);
-    status = look_around(comm, table, selves, &survey);
+    if (status == HOOP_OK)
+        status = look_around(comm, table, selves, &survey);
     if (status == HOOP_OK)
         status = settle_in(comm, &survey, key, hoop_boot_descriptor(boot), share, lifeline, deadline);
     if (status != HOOP_OK)

@@ -419,7 +419,8 @@ static enum hoop_status run_lane(struct hoop_exec *exec, struct lane *lane, bool
         enum hoop_status status = run_step(exec, lane, &steps);
         if (status != HOOP_OK)
             return status;
-        HOOP_FAULT_POINT(STEP);
+        if (HOOP_FAULT_FAILS(STEP))
+            return hoop_fail(HOOP_ERR_MEMORY, "a step fails, as the test has asked for");
         *moved = true;
         lane->step += steps;
         if (lane->step == lane->plan->steps) {

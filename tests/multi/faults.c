@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* A rank dies, or dawdles, at each of the library's fault points (base/faults.def), in a build with --enable-faults.
+/* A rank dies, or dawdles, or something breaks, at each of the library's fault points (base/faults.def), in a build with --enable-faults.
  *
  * A first run of each scenario counts how often every rank visits every point. Then, for each point, one of the ranks that come by there
  * and one of its visits are drawn, and the scenario runs again with that deed. TEST_FAULTS: how many drawings for each point (default 1);
@@ -29,7 +29,13 @@ enum way { SHM, RING, TCP, SHRINK, SHRINK_FAR, WAYS };
 static const char *const way_name[] = {"shm", "ring by shm", "tcp", "shrink", "shrink by tcp"};
 
 static const char *const fault_text[] = {
-#define FAULT(name, text) text,
+#define FAULT(name, breaks, text) text,
+#include "base/faults.def"
+#undef FAULT
+};
+
+static const bool fault_breaks[] = {
+#define FAULT(name, breaks, text) breaks,
 #include "base/faults.def"
 #undef FAULT
 };
@@ -176,6 +182,11 @@ static void judge(const struct scenario *scenario, const struct harness *harness
                           "%s: rank %d ended with %d", text, rank, harness->code[rank]);
             continue;
         }
+        if (scenario->deed == HOOP_FAULT_BREAK) { /* nobody has died: whoever takes part to the end has a reason */
+            ck_assert_msg(report->status == HOOP_OK || report->text[0] != 0,
+                          "%s: rank %d fails with %d and says nothing", text, rank, report->status);
+            continue;
+        }
         if (report->status == HOOP_OK)
             ck_assert_msg(!may_shrink || late || is_whole(scenario, harness, scenario->size[rank]),
                           "%s: rank %d is one of %d, and %d live", text, rank, scenario->size[rank], alive);
@@ -189,7 +200,7 @@ static void judge(const struct scenario *scenario, const struct harness *harness
 /* Returns whether the deed was done, as far as that shows. */
 static bool play(struct scenario *scenario)
 {
-    static const char *const deeds[] = {"dies", "dawdles"};
+    static const char *const deeds[] = {"dies", "dawdles", "sees something break"};
     struct harness harness;
     char text[256];
 
@@ -238,6 +249,8 @@ START_TEST(every_point)
         const int victim = draw_victim(&counted, (enum hoop_fault)point, &seed);
         points += victim >= 0;
         for (int i = 0; i < rounds * HOOP_FAULT_DEEDS && victim >= 0; i++) {
+            if (i % HOOP_FAULT_DEEDS == HOOP_FAULT_BREAK && !fault_breaks[point])
+                continue;
             *scenario = counted;
             memset(scenario->size, 0, sizeof scenario->size);
             scenario->point = (enum hoop_fault)point;

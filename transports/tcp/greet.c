@@ -157,7 +157,7 @@ static void send_hello(struct tcp_link *link)
         tcp_try_next(link, "closed");
         return;
     }
-    HOOP_FAULT_POINT(GREET);
+    HOOP_FAULT_CUTS(GREET, link->source.sock);
     link->state = TCP_GREETING;
     tcp_watch_out(link, false);
 }

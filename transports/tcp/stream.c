@@ -108,7 +108,7 @@ void tcp_push(struct tcp_link *link)
             hang_up(link);
             return;
         }
-        HOOP_FAULT_POINT(PUSH);
+        HOOP_FAULT_CUTS(PUSH, link->source.sock);
         advance(link, moved);
     }
     if (link->state != TCP_OPEN || link->hung_up)
