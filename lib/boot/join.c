@@ -211,13 +211,7 @@ static enum hoop_status enter(struct hoop_boot *boot, const struct hoop_id *id, 
 static enum hoop_status read_table(const struct hoop_boot *boot, const unsigned char *body, size_t bytes,
                                    struct hoop_boot_blob *table)
 {
-    struct hoop_reader reader = hoop_reader(body, bytes);
-
-    for (int r = 0; r < boot->ranks; r++) {
-        table[r].size = hoop_get_u16_range(&reader, 0, HOOP_BOOT_BLOB);
-        hoop_get_bytes(&reader, table[r].data, table[r].size);
-    }
-    if (!hoop_reader_done(&reader))
+    if (!hoop_table_read(body, bytes, table, boot->ranks))
         return hoop_fail(HOOP_ERR_INTERNAL, "rank %d: the rendezvous at %s sends a malformed table", boot->rank,
                          boot->server);
     return HOOP_OK;

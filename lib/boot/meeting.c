@@ -10,7 +10,6 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "wire/cursor.h"
 #include "wire/sock.h"
 
 #define LINGER 5000000000u /* ns that ranks have to read the verdict */
@@ -339,13 +338,8 @@ static void send_table(struct hoop_meeting *meeting)
         hoop_meeting_conclude(meeting, HOOP_ERR_MEMORY, hoop_error_text());
         return;
     }
-    struct hoop_writer writer = hoop_writer(meeting->table, most);
-    for (int r = 0; r < meeting->ranks; r++) {
-        hoop_put_u16(&writer, meeting->blobs[r].size);
-        hoop_put_bytes(&writer, meeting->blobs[r].data, meeting->blobs[r].size);
-    }
     meeting->state = SETTING_UP;
-    post_all(meeting, HOOP_TABLE, meeting->table, hoop_writer_used(&writer));
+    post_all(meeting, HOOP_TABLE, meeting->table, hoop_table_write(meeting->table, meeting->blobs, meeting->ranks));
 }
 
 static void admit(struct hoop_meeting *meeting, int sock, struct hoop_seal *seal, const struct hoop_hello *hello)

@@ -188,3 +188,25 @@ bool hoop_verdict_read(const void *body, size_t bytes, enum hoop_status *status,
     *status = (enum hoop_status) - code;
     return hoop_reader_done(&reader);
 }
+
+size_t hoop_table_write(unsigned char *body, const struct hoop_boot_blob *table, int ranks)
+{
+    struct hoop_writer writer = hoop_writer(body, (size_t)ranks * sizeof *table);
+
+    for (int r = 0; r < ranks; r++) {
+        hoop_put_u16(&writer, table[r].size);
+        hoop_put_bytes(&writer, table[r].data, table[r].size);
+    }
+    return hoop_writer_used(&writer);
+}
+
+bool hoop_table_read(const void *body, size_t bytes, struct hoop_boot_blob *table, int ranks)
+{
+    struct hoop_reader reader = hoop_reader(body, bytes);
+
+    for (int r = 0; r < ranks; r++) {
+        table[r].size = hoop_get_u16_range(&reader, 0, HOOP_BOOT_BLOB);
+        hoop_get_bytes(&reader, table[r].data, table[r].size);
+    }
+    return hoop_reader_done(&reader);
+}

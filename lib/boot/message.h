@@ -93,4 +93,9 @@ bool hoop_seal_check(struct hoop_seal *seal, const unsigned char head[HOOP_MESSA
 size_t hoop_verdict_write(unsigned char body[HOOP_VERDICT_BODY], enum hoop_status status, const char *text);
 bool hoop_verdict_read(const void *body, size_t bytes, enum hoop_status *status, char text[HOOP_ERROR_TEXT]);
 
+/* Body of a table: what each rank has said, one after the other. write: returns its bytes, body has room for `ranks` whole blobs. read: false:
+ * malformed, or not of so many ranks. */
+size_t hoop_table_write(unsigned char *body, const struct hoop_boot_blob *table, int ranks);
+bool hoop_table_read(const void *body, size_t bytes, struct hoop_boot_blob *table, int ranks);
+
 #endif

@@ -13,7 +13,6 @@
 #include <arpa/inet.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -25,6 +24,7 @@
 #include "health/verdict.h"
 #include "transports/tcp/tcp.h"
 #include "transports/transports.h"
+#include "wire/iface.h"
 
 /* ns: how long another host's verdict, or calls, are waited for */
 static const uint64_t verdict_time = 1000000000u, calls_time = 1000000000u;
@@ -43,19 +43,10 @@ static bool is_word(const struct hoop_comm *comm, enum hoop_setting_id id, const
 static enum hoop_status read_ports(const struct hoop_comm *comm, struct hoop_tcp_setup *setup)
 {
     const char *text = comm->settings.value[HOOP_SETTING_PORTS].word;
-    unsigned long first, last;
-    char *end;
 
-    if (*text == 0)
-        return HOOP_OK;
-    first = last = strtoul(text, &end, 10);
-    if (*end == '-')
-        last = strtoul(end + 1, &end, 10);
-    if (*end != 0 || first < 1 || last < first || last > 65535)
+    if (*text != 0 && !hoop_ports_read(text, &setup->first_port, &setup->last_port))
         return hoop_fail(HOOP_ERR_SETUP, "HOOP_PORTS=%s: give a port, or the first and the last one: 40000-40100",
                          text);
-    setup->first_port = (uint16_t)first;
-    setup->last_port = (uint16_t)last;
     return HOOP_OK;
 }
 

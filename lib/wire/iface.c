@@ -273,3 +273,30 @@ void hoop_net_kernel(unsigned char kernel[HOOP_NET_HOME])
     if (read_boot(boot))
         digest(kernel, boot, sizeof boot);
 }
+
+/* Up to five digits; 0: there are none, or the port is too great. */
+static unsigned long take_port(const char **text)
+{
+    unsigned long port = 0;
+
+    for (int digits = 0; **text >= '0' && **text <= '9'; (*text)++)
+        if (++digits > 5 || (port = port * 10 + (unsigned long)(**text - '0')) > 65535)
+            return 0;
+    return port;
+}
+
+bool hoop_ports_read(const char *text, uint16_t *first, uint16_t *last)
+{
+    const unsigned long one = take_port(&text);
+    unsigned long other = one;
+
+    if (*text == '-') {
+        text++;
+        other = take_port(&text);
+    }
+    if (one == 0 || other < one || *text != 0)
+        return false;
+    *first = (uint16_t)one;
+    *last = (uint16_t)other;
+    return true;
+}

@@ -41,6 +41,9 @@ bool hoop_address_near(const struct hoop_address *a, const struct hoop_address *
 bool hoop_address_is_loopback(const struct hoop_address *address);
 bool hoop_address_is_link_local(const struct hoop_address *address); /* IPv6 */
 
+/* Ports, "40000" or "40000-40100": digits only, from 1, the last not below the first. False: not such a text; nothing is changed then. */
+bool hoop_ports_read(const char *text, uint16_t *first, uint16_t *last);
+
 /* What is equal for processes whose loopback and abstract Unix sockets are the same: the kernel's run and its network name space. Where
  * it cannot be told, zeros: to be tried. */
 void hoop_net_home(unsigned char home[HOOP_NET_HOME]);

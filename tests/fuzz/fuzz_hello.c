@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* What a rendezvous reads from strangers: any bytes as hello, challenge, verdict. A hello that is taken has all values
+/* What a rendezvous reads from strangers: any bytes as hello, challenge, verdict; and what a rank reads from it: the table. A hello that is taken has all values
  * in range and is written again as the same bytes but for its code. */
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +45,19 @@ static void hello_body(const uint8_t *data, size_t bytes)
     hello(message, HOOP_HELLO_HEAD + body + HOOP_AUTH_MAC);
 }
 
+/* A table for three ranks is read to its last byte and written again as it was, or refused. */
+static void table(const uint8_t *data, size_t bytes)
+{
+    static struct hoop_boot_blob blobs[3];
+    static unsigned char again[sizeof blobs];
+
+    if (!hoop_table_read(data, bytes, blobs, 3))
+        return;
+    for (int i = 0; i < 3; i++)
+        check(blobs[i].size <= HOOP_BOOT_BLOB);
+    check(hoop_table_write(again, blobs, 3) == bytes && memcmp(again, data, bytes) == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     unsigned char challenge[HOOP_CHALLENGE] = {0}, nonce[HOOP_AUTH_NONCE];
@@ -53,6 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 
     check(hoop_auth_start() == HOOP_OK);
     hello(data, bytes);
+    table(data, bytes);
     hello_body(data, bytes);
     if (bytes)
         memcpy(challenge, data, bytes < sizeof challenge ? bytes : sizeof challenge);

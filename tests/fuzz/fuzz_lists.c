@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Short texts that people write: networks of the simulator, groups of ranks, filters of interfaces, hooprun's list of hosts. Each is read or refused
+/* Short texts that people write: networks of the simulator, groups of ranks, filters of interfaces, ports, hooprun's list of hosts. Each is read or refused
  * with a reason, and what is read is in range. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,6 +64,20 @@ static void interfaces(const char *text)
         check(*hoop_error_text() != '\0');
 }
 
+static void ports(const char *text)
+{
+    uint16_t first = 0, last = 0;
+    char again[16];
+
+    if (!hoop_ports_read(text, &first, &last)) {
+        check(first == 0 && last == 0);
+        return;
+    }
+    snprintf(again, sizeof again, "%u-%u", first, last);
+    check(first >= 1 && last >= first && strspn(text, "0123456789-") == strlen(text));
+    check(hoop_ports_read(again, &first, &last));
+}
+
 static void hosts(const char *text)
 {
     struct options options = {.ranks = 0};
@@ -93,6 +108,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     network(text);
     groups(text);
     interfaces(text);
+    ports(text);
     hosts(text);
     free(text);
     return 0;

@@ -83,4 +83,4 @@ EXTRA_DIST += tests/fuzz/run tests/fuzz/corpus/settings/size tests/fuzz/corpus/s
 	tests/fuzz/corpus/unique_id/ipv6 tests/fuzz/corpus/plan/ring tests/fuzz/corpus/plan/dbtree tests/fuzz/corpus/plan/recdbl tests/fuzz/corpus/model/whole tests/fuzz/corpus/wisdom/two \
 	tests/fuzz/corpus/topo/nccl tests/fuzz/corpus/topo/template tests/fuzz/corpus/topo/own tests/fuzz/corpus/sysfs/box \
 	tests/fuzz/corpus/launch/hydra tests/fuzz/corpus/launch/slurm tests/fuzz/corpus/launch/hosts tests/fuzz/corpus/launch/place tests/fuzz/corpus/launch/torchrun \
-	tests/fuzz/corpus/launch/srun tests/fuzz/corpus/facts/all tests/fuzz/corpus/lists/network tests/fuzz/corpus/lists/groups tests/fuzz/corpus/lists/interfaces tests/fuzz/corpus/lists/hosts
+	tests/fuzz/corpus/launch/srun tests/fuzz/corpus/facts/all tests/fuzz/corpus/lists/ports tests/fuzz/corpus/lists/network tests/fuzz/corpus/lists/groups tests/fuzz/corpus/lists/interfaces tests/fuzz/corpus/lists/hosts
