@@ -22,7 +22,6 @@
  */
 #include <poll.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -169,7 +168,9 @@ static bool all_settled(struct shrinking *shrinking, uint32_t attempt, char *mis
 
 static bool is_member(const struct hoop_board *board, int rank, struct hoop_shrink_word word)
 {
-    return hoop_board_card(board, (int)word.leader)->shrink_members[rank / 64] >> rank % 64 & 1;
+    const uint64_t *members = hoop_board_card(board, (int)word.leader)->shrink_members;
+
+    return __atomic_load_n(&members[rank / 64], __ATOMIC_RELAXED) >> rank % 64 & 1;
 }
 
 /* How many are in, and which place this rank has among them. */
@@ -194,7 +195,8 @@ static enum hoop_status fix(struct shrinking *shrinking, struct hoop_shrink_word
     const struct hoop_shrink_word fixed = {
         .attempt = word.attempt, .state = HOOP_SHRINK_FIXED, .leader = (uint32_t)board->rank};
     struct hoop_card *own = hoop_board_card(board, board->rank);
-    struct hoop_unique_id id = {{0}};
+    uint64_t in_words[HOOP_SHRINK_RANKS / 64] = {0};
+    _Alignas(8) struct hoop_unique_id id = {{0}};
     int members = 0;
 
     if (!in_charge(shrinking) || !stands(shrinking, word)) {
@@ -204,10 +206,9 @@ static enum hoop_status fix(struct shrinking *shrinking, struct hoop_shrink_word
         rest(shrinking);
         return HOOP_OK;
     }
-    memset(own->shrink_members, 0, sizeof own->shrink_members);
     for (int rank = 0; rank < board->shape.ranks; rank++) {
         const bool in = atomic_load(&hoop_board_card(board, rank)->shrinks) > word.attempt && !is_lost(shrinking, rank);
-        own->shrink_members[rank / 64] |= (uint64_t)in << rank % 64;
+        in_words[rank / 64] |= (uint64_t)in << rank % 64;
         members += in;
     }
     if (members > 1) {
@@ -215,7 +216,8 @@ static enum hoop_status fix(struct shrinking *shrinking, struct hoop_shrink_word
         if (status != HOOP_OK)
             return status;
     }
-    memcpy(own->shrink_id, &id, sizeof id);
+    hoop_shrink_copy(own->shrink_members, in_words, sizeof in_words);
+    hoop_shrink_copy(own->shrink_id, &id, sizeof id);
     HOOP_FAULT_POINT(FIX);
     turn(shrinking, word, fixed);
     return HOOP_OK;
@@ -294,7 +296,7 @@ static enum hoop_status make(struct shrinking *shrinking, struct hoop_shrink_wor
 {
     struct hoop_comm *comm = shrinking->comm;
     const struct hoop_board *board = comm->board;
-    struct hoop_unique_id id;
+    _Alignas(8) struct hoop_unique_id id;
     int place;
     const int members = count_members(board, word, &place);
 
@@ -303,7 +305,7 @@ static enum hoop_status make(struct shrinking *shrinking, struct hoop_shrink_wor
                          "hoop_comm_shrink: the other ranks went on without rank %d, which had shown no "
                          "sign of life for HOOP_SILENT",
                          board->rank);
-    memcpy(&id, hoop_board_card(board, (int)word.leader)->shrink_id, sizeof id);
+    hoop_shrink_copy(&id, hoop_board_card(board, (int)word.leader)->shrink_id, sizeof id);
     comm->patience = shrinking->patience;
     const enum hoop_status status = hoop_comm_make(made, members, members > 1 ? &id : NULL, place, comm);
     shrinking->patience *= 2;

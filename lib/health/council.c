@@ -22,6 +22,8 @@ enum {
 /* ns: between signs of life; for a host's first rank to be followed by an answer: it may be stopped, and another one may speak */
 static const uint64_t beat_every = 250000000u, patience = 300000000u;
 
+_Static_assert(offsetof(struct hoop_card, shrink_id) % 8 == 0 && ID % 8 == 0, "copied in words");
+
 /* What is between this rank and one of another host. */
 struct seat {
     struct hoop_link *out, *in; /* we have connected; it has, or may */
@@ -146,9 +148,9 @@ void hoop_council_hear(const struct hoop_council *council, struct hoop_board *bo
 {
     struct hoop_reader reader = hoop_reader(frame, HOOP_FAR_FRAME);
     const struct hoop_shrink_word word = hoop_shrink_unpack(hoop_get_u64(&reader));
-    const unsigned char *id = hoop_get_view(&reader, ID);
-    uint64_t members[MEMBERS];
+    uint64_t members[MEMBERS], id[ID / 8];
 
+    hoop_get_bytes(&reader, id, ID);
     if (!is_word(board, word))
         return;
     for (int i = 0; i < MEMBERS; i++)
@@ -157,8 +159,8 @@ void hoop_council_hear(const struct hoop_council *council, struct hoop_board *bo
     if (is_far(council, (int)word.leader) && word.state != HOOP_SHRINK_GATHERING &&
         hoop_shrink_progress(word) > hoop_shrink_progress(own)) { /* else it is known, or means nothing */
         struct hoop_card *card = hoop_board_card(board, (int)word.leader);
-        memcpy(card->shrink_members, members, sizeof members);
-        memcpy(card->shrink_id, id, ID);
+        hoop_shrink_copy(card->shrink_members, members, sizeof members);
+        hoop_shrink_copy(card->shrink_id, id, ID);
     }
     const uint32_t count = hoop_get_u32_range(&reader, 0, MOST);
     for (uint32_t i = 0; i < count && !reader.failed; i++) {
@@ -280,7 +282,11 @@ static void write_frames(struct hoop_council *council, const struct hoop_board *
 {
     const uint64_t word = atomic_load(&board->head->shrink);
     const struct hoop_card *leader = hoop_board_card(board, (int)hoop_shrink_unpack(word).leader);
+    uint64_t members[MEMBERS], id[ID / 8];
     int rank = 0;
+
+    hoop_shrink_copy(members, leader->shrink_members, sizeof members);
+    hoop_shrink_copy(id, leader->shrink_id, ID);
 
     for (int i = 0; i < council->frames; i++) {
         unsigned char *frame = council->now + (size_t)i * HOOP_FAR_FRAME;
@@ -288,9 +294,9 @@ static void write_frames(struct hoop_council *council, const struct hoop_board *
         const int left = council->locals - i * MOST, count = left < MOST ? left : MOST;
 
         hoop_put_u64(&writer, word);
-        hoop_put_bytes(&writer, leader->shrink_id, ID);
+        hoop_put_bytes(&writer, id, ID);
         for (int k = 0; k < MEMBERS; k++)
-            hoop_put_u64(&writer, leader->shrink_members[k]);
+            hoop_put_u64(&writer, members[k]);
         hoop_put_u32(&writer, (uint32_t)count);
         for (int k = 0; k < count; k++, rank++) {
             while (is_far(council, rank))

@@ -50,6 +50,15 @@ static inline struct hoop_shrink_word hoop_shrink_unpack(uint64_t word)
                                      .leader = (uint32_t)word & ((1u << HOOP_SHRINK_LEADER_BITS) - 1)};
 }
 
+/* Copy words of a card's members or id: the monitor thread may look at what the rank itself writes anew for a later attempt, and then
+ * means nothing to anybody. to and from are aligned; bytes a multiple of 8. */
+static inline void hoop_shrink_copy(void *to, const void *from, size_t bytes)
+{
+    for (size_t i = 0; i < bytes / sizeof(uint64_t); i++)
+        __atomic_store_n((uint64_t *)to + i, __atomic_load_n((const uint64_t *)from + i, __ATOMIC_RELAXED),
+                         __ATOMIC_RELAXED);
+}
+
 /* Move this board's word on to that one: to its view, and if `rules` says that it comes from the host that turns it, to its progress.
  * Never back. */
 void hoop_shrink_follow(const struct hoop_board *board, struct hoop_shrink_word word, bool rules);
