@@ -42,6 +42,8 @@ for collective in all_reduce reduce broadcast all_gather reduce_scatter all_to_a
     expect "$collective: code" [ "$code" -eq 0 ]
     expect "$collective: rows" [ "$(right_rows .)" -eq 2 ]
 done
+HOOP_TRANSPORTS=tcp bench 3 all_reduce --device cuda -b 1000 -e 1000000 -f 1000 -n 2 -w 1
+expect "each rank a host of its own" [ "$(right_rows /kernel/)" -eq 2 ]
 bench 2 all_reduce --device cuda -b 4000 -e 4000 -n 2 --dirty -d all -o sum
 expect "types" [ "$(right_rows .)" -eq 14 ]
 expect "a device for each rank" [ "$(grep -c '^#  Rank  \([01]\) .* device  \1 \[0000:0' "$out")" -eq 2 ]
