@@ -24,8 +24,9 @@ enum {
     HEAD = HOOP_DEVICE_HEADER_BYTES + 8, /* bytes of a frame's head on the network */
     SLOTS_MOST = 4096,
     YIELDS = 64,         /* rounds without news before it sleeps while kernels run */
-    SLEEP_US = 50,       /* between looks at the counters of kernels that run */
-    SLEEP_IDLE_US = 1000 /* where none does, and a graph may be replayed any time */
+    ALERT = 500,         /* the same before it sleeps long while none does: the next one may begin soon */
+    SLEEP_US = 50,       /* between looks at the kernels' counters */
+    SLEEP_LONG_US = 1000 /* a graph may be replayed any time, and a launch come to its turn */
 };
 
 static const uint64_t relay_tag = 0x72656c6179;
@@ -341,14 +342,17 @@ static void rest(struct relay *relay)
                             {.fd = relay->network->transport->descriptor(relay->network), .events = POLLIN}};
     eventfd_t ignored;
 
-    if (busy && ++relay->quiet < YIELDS) {
+    relay->quiet += relay->quiet < ALERT;
+    if (busy && relay->quiet < YIELDS) {
         sched_yield();
         return;
     }
-    const struct timespec most = {.tv_nsec = 1000 * (busy ? SLEEP_US : SLEEP_IDLE_US)};
+    const struct timespec most = {.tv_nsec = 1000 * (busy || relay->quiet < ALERT ? SLEEP_US : SLEEP_LONG_US)};
     ppoll(fds, 2, &most, NULL);
-    if (fds[0].revents)
+    if (fds[0].revents) {
         eventfd_read(relay->waker, &ignored);
+        relay->quiet = 0;
+    }
 }
 
 static void *run(void *argument)

@@ -14,7 +14,8 @@
  *
  * The relay goes by the kernels' counters alone. It need not know of launches, so what a graph replays is carried like anything else. It
  * calls nothing of CUDA, takes no lock that a caller holds, and never waits for one thing only; so no kernel that waits for it waits for
- * ever. While no kernel runs it sleeps, a millisecond at most, since nothing tells it that a graph is replayed.
+ * ever. It looks often while kernels run, and for some time after a launch or the last frame; else once a millisecond, since nothing
+ * tells it that a graph is replayed.
  *
  * It is made as transports are (hoop/transport.h), one domain a rank; addresses are those of the network's domain. A link of the network
  * is made when somebody asks for it (hoop_relay_want), since most pairs and lanes have none.

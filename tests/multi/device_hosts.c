@@ -303,11 +303,8 @@ static enum hoop_status go_on(struct hoop_comm *failed, struct rank_space *space
         snprintf(text, size, "shrinking: %s", hoop_last_error(NULL));
         return status;
     }
-    const struct hoop_case c = {.coll = HOOP_ALL_REDUCE,
-                                .type = HOOP_F32,
-                                .op = HOOP_SUM,
-                                .ranks = hoop_comm_size(comm),
-                                .count = 3000};
+    const struct hoop_case c = {
+        .coll = HOOP_ALL_REDUCE, .type = HOOP_F32, .op = HOOP_SUM, .ranks = hoop_comm_size(comm), .count = 3000};
     status = c.ranks == MOST - 1 && space_goes(comm, "kernel") ? HOOP_OK : HOOP_ERR_INTERNAL;
     if (status == HOOP_OK)
         status = space_run(&c, IN_STREAM, space, hoop_comm_rank(comm), comm, text, size);
