@@ -35,7 +35,7 @@
 #include "plan/choose.h"
 
 /* ACROSS: channels where there are several hosts and no setting says how many. */
-enum { HOOP_LANES_A_CHANNEL = 4, HOOP_CHANNELS_ACROSS = 2 };
+enum { HOOP_LANES_A_CHANNEL = 4, HOOP_CHANNELS_ACROSS = 2, HOOP_FRAME_ACROSS = 512 * 1024 };
 
 static inline int hoop_lanes_of(int channels)
 {

@@ -56,11 +56,18 @@ static int channels_across(const struct hoop_comm *comm)
     return comm->settings.value[HOOP_SETTING_CHANNELS].empty ? HOOP_CHANNELS_ACROSS : comm->channels;
 }
 
+size_t hoop_hosts_frame(const struct hoop_comm *comm)
+{
+    return comm->settings.value[HOOP_SETTING_SLICE].empty ? HOOP_FRAME_ACROSS : comm->choice.frame;
+}
+
 enum hoop_status hoop_hosts_open_network(const struct hoop_comm *comm, const struct hoop_unique_id *id,
                                          const char *purpose, bool both_ways, const struct hoop_domain_setup *shape,
                                          struct hoop_domain **domain)
 {
-    struct hoop_tcp_setup tcp = {.interfaces = comm->settings.value[HOOP_SETTING_IFACE].word, .both_ways = both_ways};
+    struct hoop_tcp_setup tcp = {.interfaces = comm->settings.value[HOOP_SETTING_IFACE].word,
+                                 .both_ways = both_ways,
+                                 .reno = hoop_setting_number(&comm->settings, HOOP_SETTING_RENO) != 0};
     struct hoop_domain_setup setup = *shape;
 
     enum hoop_status status = read_ports(comm, &tcp);
@@ -78,7 +85,7 @@ enum hoop_status hoop_hosts_open(struct hoop_comm *comm, const struct hoop_uniqu
     const struct hoop_domain_setup data = {.rank = comm->rank,
                                            .ranks = comm->ranks,
                                            .lanes = hoop_lanes_of(channels_across(comm)),
-                                           .frame = comm->choice.frame,
+                                           .frame = hoop_hosts_frame(comm),
                                            .slots = comm->slots},
                                    watch = {.rank = comm->rank,
                                             .ranks = comm->ranks,
@@ -172,11 +179,21 @@ static int number_of(struct hoop_hosts *hosts, int rank)
     return hosts->count++;
 }
 
+bool hoop_hosts_share_kernel(const struct hoop_host_self *a, const struct hoop_host_self *b)
+{
+    static const unsigned char unknown[HOOP_NET_HOME];
+
+    return memcmp(a->kernel, unknown, sizeof unknown) != 0 && memcmp(a->kernel, b->kernel, sizeof unknown) == 0;
+}
+
 enum hoop_status hoop_hosts_survey(struct hoop_comm *comm)
 {
     struct hoop_hosts *hosts = &comm->hosts;
 
     hosts->count = hosts->locals = 0;
+    hosts->unpaced = hoop_setting_number(&comm->settings, HOOP_SETTING_RENO) != 0;
+    for (int rank = 0; rank < comm->ranks; rank++)
+        hosts->unpaced &= hoop_hosts_share_kernel(&hosts->self[0], &hosts->self[rank]);
     for (int rank = 0; rank < comm->ranks; rank++)
         hosts->of[rank] = number_of(hosts, rank);
     hosts->own = hosts->of[comm->rank];

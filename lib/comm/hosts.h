@@ -27,6 +27,7 @@ struct hoop_hosts {
     int locals, place; /* ranks of this host; this rank's number among them */
     int leader;        /* the first rank of this host */
     int *of;           /* of each rank */
+    bool unpaced;      /* all are containers of one machine, and HOOP_RENO is on */
     struct hoop_host_self *self;
     struct hoop_domain *domain;        /* for data; NULL: one host, no sockets */
     struct hoop_domain *watch;         /* for verdicts and signs of life */
@@ -53,6 +54,9 @@ void hoop_hosts_get(struct hoop_reader *reader, struct hoop_host_self *self);
  * Errors: HOOP_ERR_UNSUPPORTED, HOOP_ERR_SETUP (a rank cannot be reached), the same on all ranks. */
 enum hoop_status hoop_hosts_survey(struct hoop_comm *comm);
 
+/* Do the ranks run on the same kernel, as far as they know? */
+bool hoop_hosts_share_kernel(const struct hoop_host_self *a, const struct hoop_host_self *b);
+
 /* The rank with that number among this host's. */
 int hoop_hosts_local(const struct hoop_comm *comm, int place);
 
@@ -62,6 +66,9 @@ enum hoop_status hoop_hosts_join(struct hoop_comm *comm);
 /* How algorithms are chosen where ranks are on several hosts: without the exchange in one step, and, where nobody has measured
  * them, by constants of what crosses hosts. */
 void hoop_hosts_adjust(struct hoop_comm *comm);
+
+/* Bytes of a frame that links to other hosts take. */
+size_t hoop_hosts_frame(const struct hoop_comm *comm);
 
 /* Make an id by which ranks of this communicator can meet, wherever they are. Errors: as hoop_unique_id_create. */
 enum hoop_status hoop_hosts_create_id(const struct hoop_comm *comm, struct hoop_unique_id *id);

@@ -115,11 +115,7 @@ struct survey {
 /* Do the ranks take turns on the same processors? Hosts may be containers of one machine. */
 static bool share_cores(const struct hoop_comm *comm, const struct self *selves, int a, int b)
 {
-    static const unsigned char unknown[HOOP_NET_HOME];
-    const unsigned char *kernel = selves[a].host.kernel;
-
-    return comm->hosts.of[a] == comm->hosts.of[b] ||
-           (memcmp(kernel, unknown, sizeof unknown) != 0 && memcmp(kernel, selves[b].host.kernel, sizeof unknown) == 0);
+    return comm->hosts.of[a] == comm->hosts.of[b] || hoop_hosts_share_kernel(&selves[a].host, &selves[b].host);
 }
 
 /* The cores that the rank shares with others; they are `sharers`, with itself. */

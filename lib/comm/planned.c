@@ -6,7 +6,10 @@
 #include "comm/uneven.h"
 #include "health/verdict.h"
 
-enum { CHANNELS_LEAST = 256 * 1024 }; /* bytes of a vector for several channels, where no setting says how many */
+enum {
+    CHANNELS_LEAST = 256 * 1024, /* bytes of a vector for several channels, where no setting says how many */
+    WHOLE_MOST = 4 << 20         /* for large pieces through one; what is larger leaves the caches meanwhile */
+};
 
 enum hoop_status hoop_scratch_grow(struct hoop_comm *comm, struct hoop_scratch *scratch, size_t bytes)
 {
@@ -103,13 +106,29 @@ static bool on_root_in_place(const struct hoop_comm_call *call)
     return in + (shape->out == HOOP_OWN_BLOCK ? block : 0) == out + (shape->in == HOOP_OWN_BLOCK ? block : 0);
 }
 
+/* Where nothing paces a connection, a large piece moves faster than several small ones. */
+static bool in_large_pieces(const struct hoop_comm_call *call)
+{
+    const struct hoop_comm *comm = call->comm;
+
+    return comm->hosts.unpaced && comm->hosts.count == comm->ranks && hoop_call_judged(call) <= WHOLE_MOST;
+}
+
 /* Small vectors gain nothing from being cut once more. */
 static int channels_for(const struct hoop_comm_call *call)
 {
     const struct hoop_comm *comm = call->comm;
     const bool chosen = comm->settings.value[HOOP_SETTING_CHANNELS].empty;
 
-    return chosen && hoop_call_judged(call) < CHANNELS_LEAST ? 1 : comm->channels;
+    return chosen && (hoop_call_judged(call) < CHANNELS_LEAST || in_large_pieces(call)) ? 1 : comm->channels;
+}
+
+/* Small pieces are needed only where what a rank receives is on its way to the next meanwhile: not if there is a chunk for each rank. */
+static size_t frame_for(const struct hoop_comm_call *call, const struct hoop_plan *plan)
+{
+    const struct hoop_comm *comm = call->comm;
+
+    return in_large_pieces(call) && (int)plan->grid >= comm->ranks ? hoop_hosts_frame(comm) : comm->choice.frame;
 }
 
 /* The problem that the call poses to this rank. */
@@ -190,7 +209,7 @@ enum hoop_status hoop_comm_run_plan(const struct hoop_comm_call *call, const str
     const struct hoop_problem problem = problem_of(
         call, &(struct hoop_decision){.algo = algo, .inter = comm->chosen.inter, .intra = comm->chosen.intra});
     const struct hoop_comm_blocks *blocks = call->blocks;
-    const size_t element = hoop_call_element(call), frame = comm->choice.frame;
+    const size_t element = hoop_call_element(call);
     const struct hoop_plan *plan = NULL;
     struct hoop_binding binding;
     size_t offset;
@@ -199,8 +218,9 @@ enum hoop_status hoop_comm_run_plan(const struct hoop_comm_call *call, const str
 
     enum hoop_status status = hoop_plan_cache_get(&comm->plans, algo, &problem, &plan);
     if (status == HOOP_OK)
-        status = blocks ? hoop_bind_blocks(&binding, plan, blocks->in, blocks->out, blocks->largest, element, frame, 1)
-                        : hoop_bind(&binding, plan, call->count, element, frame, 1);
+        status = blocks ? hoop_bind_blocks(&binding, plan, blocks->in, blocks->out, blocks->largest, element,
+                                           comm->choice.frame, 1)
+                        : hoop_bind(&binding, plan, call->count, element, frame_for(call, plan), 1);
     if (status == HOOP_OK)
         status = hoop_scratch_grow(comm, &comm->tmp, binding.tmp_bytes);
     if (status == HOOP_OK)

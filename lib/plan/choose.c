@@ -12,7 +12,10 @@
 #include "base/status.h"
 #include "plan/model.h"
 
-enum { DIRECT_LEAST = 1024 }; /* bytes; below, a vector is copied as soon as an address is read */
+enum {
+    DIRECT_LEAST = 1024, /* bytes; below, a vector is copied as soon as an address is read */
+    SLICE = 128 * 1024
+};
 
 /* Does the algorithm combine anything in an order of its own? */
 static bool reorders(const struct hoop_algo *algo)
@@ -55,7 +58,8 @@ enum hoop_status hoop_choice_set(struct hoop_choice *choice, const struct hoop_s
     choice->forced = choice->inter = choice->intra = NULL;
     if (!automatic)
         hoop_algo_read(algo, &choice->forced, &choice->inter, &choice->intra);
-    choice->frame = hoop_setting_size(settings, HOOP_SETTING_SLICE) / 64 * 64;
+    choice->frame =
+        settings->value[HOOP_SETTING_SLICE].empty ? SLICE : hoop_setting_size(settings, HOOP_SETTING_SLICE) / 64 * 64;
     choice->flat_max = hoop_setting_size(settings, HOOP_SETTING_FLAT_MAX);
     choice->direct_min =
         settings->value[HOOP_SETTING_DIRECT_MIN].empty ? 0 : hoop_setting_size(settings, HOOP_SETTING_DIRECT_MIN);

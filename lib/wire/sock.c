@@ -88,6 +88,13 @@ static void send_at_once(int sock)
     setsockopt(sock, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
+void hoop_sock_unpace(int sock)
+{
+    static const char name[] = "reno";
+
+    setsockopt(sock, IPPROTO_TCP, TCP_CONGESTION, name, sizeof name - 1);
+}
+
 /* ---- making connections ---- */
 
 enum hoop_status hoop_sock_listen(struct hoop_address *address, int *listener)

@@ -63,6 +63,10 @@ enum hoop_status hoop_sock_recv_all(int sock, void *data, size_t bytes, uint64_t
 enum hoop_status hoop_sock_send_some(int sock, const void *data, size_t bytes, size_t *moved);
 enum hoop_status hoop_sock_recv_some(int sock, void *data, size_t bytes, size_t *moved);
 
+/* Let the connection send as fast as the peer takes it, by Reno, which every kernel has: for those between which there is no network.
+ * Errors: none; a kernel that refuses keeps what it has.  Never blocks. */
+void hoop_sock_unpace(int sock);
+
 /* As hoop_sock_recv_some, into n parts one after the other. */
 enum hoop_status hoop_sock_recv_parts(int sock, struct iovec *parts, int n, size_t *moved);
 

@@ -131,7 +131,7 @@ START_TEST(defaults_are_allowed_values)
 
     ck_assert_msg(hoop_settings_read(&settings) == HOOP_OK, "%s", hoop_error_text());
     ck_assert_uint_eq(hoop_setting_size(&settings, ID(SLOTS)), 4);
-    ck_assert_uint_eq(hoop_setting_size(&settings, ID(SLICE)), 131072);
+    ck_assert_uint_eq(hoop_setting_size(&settings, ID(FLAT_MAX)), 4096);
     ck_assert(hoop_setting_number(&settings, ID(SPIN)) == 20 * 1e-6);
     ck_assert(settings.value[ID(RANK)].empty && !settings.value[ID(SLOTS)].empty && !settings.value[ID(SLOTS)].given);
     setenv("HOOP_SLOTS", "8", 1);
@@ -193,8 +193,8 @@ START_TEST(digest_compares_values_of_agreed_settings_only)
     char text[256], other_text[256], cut[10];
 
     ck_assert_int_eq(hoop_settings_read(&plain), HOOP_OK);
-    setenv("HOOP_SLICE", "131072", 1); /* the default is written 128K */
-    setenv("HOOP_TIMEOUT", "5", 1);    /* not agreed */
+    setenv("HOOP_FLAT_MAX", "4096", 1); /* the default is written 4K */
+    setenv("HOOP_TIMEOUT", "5", 1);     /* not agreed */
     ck_assert_int_eq(hoop_settings_read(&same), HOOP_OK);
     setenv("HOOP_SLOTS", "5", 1);
     ck_assert_int_eq(hoop_settings_read(&other), HOOP_OK);
@@ -202,7 +202,7 @@ START_TEST(digest_compares_values_of_agreed_settings_only)
     ck_assert_uint_ne(hoop_settings_digest(&plain), hoop_settings_digest(&other));
     hoop_settings_agreed_text(&plain, text, sizeof text);
     hoop_settings_agreed_text(&other, other_text, sizeof other_text);
-    ck_assert_ptr_nonnull(strstr(text, " CHANNELS= SLICE=131072 SLOTS=4 "));
+    ck_assert_ptr_nonnull(strstr(text, " CHANNELS= SLICE= RENO=1 SLOTS=4 "));
     ck_assert_ptr_nonnull(strstr(other_text, " SLOTS=5 "));
     ck_assert_ptr_null(strstr(text, "TIMEOUT"));
     hoop_settings_agreed_text(&plain, cut, sizeof cut);
@@ -226,8 +226,8 @@ START_TEST(listing_tells_values_and_origins)
             ck_assert_str_eq(setting.origin, "default");
         if (strcmp(setting.name, "SLOTS") == 0)
             ck_assert_str_eq(setting.value, "16");
-        if (strcmp(setting.name, "SLICE") == 0)
-            ck_assert_str_eq(setting.value, "128K");
+        if (strcmp(setting.name, "FLAT_MAX") == 0)
+            ck_assert_str_eq(setting.value, "4K");
     }
     ck_assert_int_eq(count, HOOP_SETTINGS);
     ck_assert_int_eq(given, 2);

@@ -2,6 +2,7 @@
 /* What the conformance suite cannot ask of tcp: which addresses it tells and tries, strangers at its door, and a peer that breaks the
  * rules of the stream. */
 #include <check.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -364,6 +365,41 @@ START_TEST(late_receive)
 }
 END_TEST
 
+/* ---- a peer on this kernel, or on another ---- */
+
+enum { CONGESTION = 13 }; /* of <netinet/tcp.h>, whose other names are those of inside.h */
+
+START_TEST(paced_or_not)
+{
+    for (int other = 0; other < 2; other++) {
+        struct hoop_tcp_setup reno = setup;
+        reno.reno = true;
+        struct tcp_domain *low = open_rank(0, &setup), *high = open_rank(1, &reno);
+        const int sock = knock(high);
+        unsigned char hello[TCP_HELLO];
+        char name[16] = "", given[16] = "";
+        socklen_t size = sizeof name;
+        const uint64_t end = hoop_now() + soon;
+
+        low->kernel[0] ^= (unsigned char)other;
+        struct hoop_link *link = connect_to(high, low, 0);
+        const struct tcp_link *inside = (struct tcp_link *)link;
+        make_hello(low, high, 1, hello);
+        ck_assert_int_eq(getsockopt(sock, IPPROTO_TCP, CONGESTION, given, &size), 0);
+        ck_assert_int_eq(send(sock, hello, sizeof hello, MSG_NOSIGNAL), sizeof hello);
+        while (inside->state != TCP_OPEN && hoop_now() < end)
+            hoop_transport_tcp.progress(&high->head);
+        size = sizeof name;
+        ck_assert_int_eq(getsockopt(inside->source.sock, IPPROTO_TCP, CONGESTION, name, &size), 0);
+        ck_assert_str_eq(name, other ? given : "reno");
+        link->transport->disconnect(link);
+        close(sock);
+        close_rank(low);
+        close_rank(high);
+    }
+}
+END_TEST
+
 /* ---- a peer that leaves ---- */
 
 /* Its frames are taken when it has gone already: nothing is queued for it, so the flush ends. */
@@ -477,6 +513,7 @@ int main(void)
     tcase_add_test(tests, both_ways);
     tcase_add_test(tests, strangers);
     tcase_add_test(tests, late_receive);
+    tcase_add_test(tests, paced_or_not);
     tcase_add_test(tests, taken_late);
     tcase_add_test(tests, broken_rules);
     suite_add_tcase(suite, tests);

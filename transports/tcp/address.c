@@ -51,6 +51,7 @@ size_t tcp_blob_write(const struct tcp_domain *domain, unsigned char *blob)
     hoop_put_u32(&writer, (uint32_t)domain->head.rank);
     hoop_put_bytes(&writer, domain->nonce, TCP_NONCE);
     hoop_put_bytes(&writer, domain->home, HOOP_NET_HOME);
+    hoop_put_bytes(&writer, domain->kernel, HOOP_NET_HOME);
     hoop_put_u8(&writer, domain->loopback);
     for (int i = 0; i < TCP_LISTENERS; i++)
         hoop_put_u16(&writer, domain->port[i]);
@@ -77,6 +78,7 @@ enum hoop_status tcp_blob_read(const struct tcp_domain *domain, const unsigned c
     blob->rank = (int)hoop_get_u32_range(&reader, 0, (uint32_t)domain->head.ranks - 1);
     hoop_get_bytes(&reader, blob->nonce, TCP_NONCE);
     hoop_get_bytes(&reader, blob->home, HOOP_NET_HOME);
+    hoop_get_bytes(&reader, blob->kernel, HOOP_NET_HOME);
     blob->loopback = hoop_get_u8_range(&reader, 0, 1);
     for (int i = 0; i < TCP_LISTENERS; i++)
         blob->port[i] = hoop_get_u16(&reader);

@@ -162,6 +162,15 @@ static void send_hello(struct tcp_link *link)
     tcp_watch_out(link, false);
 }
 
+/* Both have proved themselves. */
+static void begin(struct tcp_link *link)
+{
+    if (link->unpaced)
+        hoop_sock_unpace(link->source.sock);
+    link->state = TCP_OPEN;
+    tcp_push(link);
+}
+
 static void hear_welcome(struct tcp_link *link)
 {
     size_t moved;
@@ -182,9 +191,8 @@ static void hear_welcome(struct tcp_link *link)
         return;
     }
     link->at = link->end = 0;
-    link->state = TCP_OPEN;
     tcp_domain_of(link)->connecting--;
-    tcp_push(link);
+    begin(link);
 }
 
 void tcp_greet(struct tcp_link *link)
@@ -289,8 +297,7 @@ static void bind_socket(struct tcp_link *link, int sock)
     link->source.sock = sock;
     if (epoll_ctl(domain->poll, EPOLL_CTL_MOD, sock, &event) != 0)
         epoll_ctl(domain->poll, EPOLL_CTL_ADD, sock, &event);
-    link->state = TCP_OPEN;
-    tcp_push(link);
+    begin(link);
 }
 
 /* Keep a connection for a link that is still to come. */

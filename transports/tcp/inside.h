@@ -44,7 +44,7 @@ struct tcp_source {
 struct tcp_blob {
     int rank;
     unsigned char nonce[TCP_NONCE]; /* of the peer's domain */
-    unsigned char home[HOOP_NET_HOME];
+    unsigned char home[HOOP_NET_HOME], kernel[HOOP_NET_HOME];
     bool loopback; /* it may be reached by loopback in the same home */
     uint16_t port[TCP_LISTENERS];
     int addresses;
@@ -93,6 +93,7 @@ struct tcp_link {
     struct tcp_link *next, **back; /* in the domain's list */
     enum tcp_state state;
     bool dropped;  /* by its owner */
+    bool unpaced;  /* by Reno */
     bool finished; /* CLOSE has been queued: nothing may follow */
     bool hung_up;  /* our direction of the socket is shut, or broken */
     bool watched_out;
@@ -110,10 +111,10 @@ struct tcp_link {
     size_t out_offset; /* of the first: bytes that have left */
     uint32_t lent;     /* entries that are */
     uint32_t credited; /* frames that the peer has taken, modulo 2^32 */
-    unsigned char *stage;
+    void *memory;      /* of stage and landing; zeros, so that what is not used takes none */
+    unsigned char *stage, *landing;
     size_t reserved; /* SIZE_MAX: nothing */
 
-    unsigned char *landing;
     struct tcp_landed *landed; /* one a slot */
     uint64_t begun, arrived, taken;
     uint32_t told; /* of taken, to the peer */
@@ -151,8 +152,8 @@ struct tcp_domain {
     struct tcp_link *wanted; /* whose frame was asked for last, and had not come; NULL: none */
     unsigned tries;          /* to read it straight */
     unsigned queued;         /* entries of out of all links that live */
-    unsigned char key[HOOP_AUTH_KEY], nonce[TCP_NONCE], home[HOOP_NET_HOME];
-    bool loopback, both_ways;
+    unsigned char key[HOOP_AUTH_KEY], nonce[TCP_NONCE], home[HOOP_NET_HOME], kernel[HOOP_NET_HOME];
+    bool loopback, both_ways, reno;
     struct tcp_source listener[TCP_LISTENERS];
     uint16_t port[TCP_LISTENERS];
     int addresses;

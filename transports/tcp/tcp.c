@@ -70,10 +70,14 @@ static enum hoop_status check_setup(const struct hoop_domain_setup *setup)
 
 static enum hoop_status start(struct tcp_domain *domain, const struct hoop_tcp_setup *tcp)
 {
+    static const unsigned char unknown[HOOP_NET_HOME];
+
     memcpy(domain->key, tcp->key, sizeof domain->key);
     domain->both_ways = tcp->both_ways;
     hoop_auth_random(domain->nonce, sizeof domain->nonce);
     hoop_net_home(domain->home);
+    hoop_net_kernel(domain->kernel);
+    domain->reno = tcp->reno && memcmp(domain->kernel, unknown, sizeof unknown) != 0;
     domain->poll = epoll_create1(EPOLL_CLOEXEC);
     if (domain->poll < 0)
         return hoop_fail_errno(HOOP_ERR_SYSTEM, "tcp: cannot make an epoll set");
@@ -115,8 +119,7 @@ static enum hoop_status tcp_open(const struct hoop_domain_setup *setup, struct h
 static void free_link(struct tcp_link *link)
 {
     hoop_free(link->out);
-    hoop_free(link->stage);
-    hoop_free(link->landing);
+    hoop_free(link->memory);
     hoop_free(link->landed);
     hoop_free(link->pending);
     hoop_free(link);
@@ -155,11 +158,12 @@ static struct tcp_link *new_link(struct tcp_domain *domain, int peer, int lane)
     link->reserved = SIZE_MAX;
     link->out_room = link->slots + 2;
     link->out = hoop_calloc(link->out_room, sizeof *link->out);
-    link->stage = hoop_calloc_aligned(LINE, slots, link->stride);
-    link->landing = hoop_calloc_aligned(LINE, slots, link->stride);
+    link->memory = hoop_calloc(2 * slots + 1, link->stride);
+    link->stage = (unsigned char *)(((uintptr_t)link->memory + LINE - 1) / LINE * LINE);
+    link->landing = link->stage + slots * link->stride;
     link->landed = hoop_calloc(slots, sizeof *link->landed);
     link->pending = hoop_calloc(slots, sizeof *link->pending);
-    if (link->out && link->stage && link->landing && link->landed && link->pending)
+    if (link->out && link->memory && link->landed && link->pending)
         return link;
     free_link(link);
     return NULL;
@@ -214,6 +218,7 @@ static enum hoop_status tcp_connect(struct hoop_domain *head, int peer, int lane
         return HOOP_ERR_MEMORY;
     memcpy(link->tries, tries, sizeof tries);
     memcpy(link->peer_nonce, blob.nonce, sizeof blob.nonce);
+    link->unpaced = domain->reno && memcmp(blob.kernel, domain->kernel, sizeof blob.kernel) == 0;
     link->generation = ++domain->generation[peer * domain->lanes + lane];
     link->next = domain->links;
     link->back = &domain->links;

@@ -12,6 +12,7 @@ struct hoop_tcp_setup {
     uint16_t first_port, last_port;   /* listen on one of these; 0: any */
     bool
         both_ways; /* on odd lanes the higher rank connects, not the lower: with two lanes each learns when nobody listens any more */
+    bool reno; /* to peers on this kernel: there is no network to be fair to, so nothing is paced */
 };
 
 #endif
