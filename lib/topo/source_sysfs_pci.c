@@ -106,7 +106,7 @@ static uint16_t id_of(struct scan *scan, const struct function *function, const 
     if (hoop_sysfs_read_in(scan->sysfs, function->path, file) <= 0)
         return 0;
     const unsigned long value = strtoul(scan->sysfs->text, &end, 16);
-    return *end == '\0' ? (uint16_t)(value >> shift) : 0;
+    return (uint16_t)(*end == '\0' ? value >> shift : 0);
 }
 
 static enum hoop_status add_name(void *user, const char *name)
