@@ -264,8 +264,8 @@ static void come_together(struct measure *m, const struct measure_peer *peer)
         measure_barrier(m);
 }
 
-/* Who is ready early waits, before it rewrites its buffer: that would take the processor from ranks that share it and are still in
- * the call, and count as their time. */
+/* Where ranks share processors, who is ready early waits before it rewrites its buffer: that would take the processor from ranks that
+ * are still in the call, and count as their time. */
 static void run(struct measure *m, const struct measure_peer *peer, size_t count, int calls)
 {
     for (int call = 0; call < calls; call++) {
@@ -276,7 +276,8 @@ static void run(struct measure *m, const struct measure_peer *peer, size_t count
         start = now();
         peer->run(peer->context, m->call, peer->send, peer->recv, count);
         m->board->times[m->rank][call] = now() - start;
-        come_together(m, peer);
+        if (m->crowded)
+            come_together(m, peer);
     }
     measure_barrier(m);
 }

@@ -11,7 +11,8 @@
  * a small shared file, not by the library under test, whose own barrier would let its ranks go more or less together.
  * (It waits by spinning, which starves a library's helper threads on the same processors: such a library takes its own.)
  * A call's time is that of its slowest rank; the figure of a size is the median of its calls. Before each call every rank
- * rewrites its send buffer, as a program would, when all ranks have ended the call before; the last call's result is checked.
+ * rewrites its send buffer, as a program would (where ranks share processors, when all have ended the call before); the last call's
+ * result is checked.
  *
  * A failure ends the process with a message: these are measuring programs, not parts of the library.
  */
