@@ -79,9 +79,10 @@ struct hoop_flat_call {
 
 /* Bytes of the whole vector from which results are better stored past a last cache of `cache` bytes: where the buffers of all ranks
  * that the call touches, each of which its owner writes or reads between two calls, fill three quarters of it. Pages fall on a cache's
- * sets at random, so of 16 ways some overflow long before all are full: at a half one line in a thousand, at three quarters
- * one in fifty, at the whole one in ten; and strangers may use it, too. On 2 processors of 32 MiB all_reduce, all_to_all
- * and broadcast took the same time with either kind of stores at 5/8 to 3/4, with ordinary ones 1.2 to 1.5 times as long at the whole. */
+ * sets at random, so of 16 ways some should overflow long before all are full: at a half one line in a thousand, at three quarters
+ * one in fifty, at the whole one in ten (reckoned, not counted); and strangers may use it, too. On 2 processors of 32 MiB all_reduce
+ * and all_to_all took the same time with either kind of stores at 5/8 to 3/4, and with ordinary ones 1.2 to 1.5 times as long at the
+ * whole. Broadcast gained with 2 ranks only, all_gather now and then; reduce_scatter gained nothing up to the whole. */
 size_t hoop_flat_stream_least(size_t cache, size_t ranks, enum hoop_coll coll);
 
 /* Does the call store its results past the caches? */
